@@ -1,0 +1,126 @@
+//! Puts a plan into words: what stands before the new message, inside the marker.
+//!
+//! Nothing here repeats the text of a message, and nothing that varies per turn comes before the
+//! history, so prompt caches hold.
+
+use serde::{Deserialize, Serialize};
+
+use crate::marker::{MARK_CLOSE, MARK_OPEN, escape};
+use crate::message::Message;
+use crate::plan::TurnPlan;
+use crate::reason::Reason;
+use crate::transcript::{Record, told};
+
+/// on a resumed session an old question must not be answered again.
+const ACT_ON_THIS: &str = "Questions asked earlier in this session have been dealt with; the message that follows is the one to act on.";
+const MEANWHILE: &str = "Since your last answer here, this was said in the same conversation; it is for your knowledge, not to be done again:";
+const RECORD: &str = "You are continuing a conversation from its record, because the session that held it is not used any more. What the record says was done is done. The message that follows it is the one to act on.";
+const UNANSWERED: &str = "Messages that precede the one that follows were sent, but never answered; take them into account:";
+
+/// What the plan asks for, loaded by whoever holds the history.
+#[derive(Debug, Clone, Copy)]
+pub enum Material<'a> {
+    Nothing,
+    /// Exactly the messages after those the session has seen, in order.
+    Rest(&'a [Message]),
+    Record(&'a Record),
+}
+
+/// The plan asked for other material than was given: a defect, and the turn must not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the history read for this turn is not what its plan asked for ({0})")]
+pub struct Mismatch(pub String);
+
+/// The user message of the turn. How the two parts are put on a wire is the adapter's business.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Composed {
+    /// All that rejoin adds, inside the marker.
+    pub context: Option<String>,
+    /// The new message, with the marker escaped in it.
+    pub message: String,
+    pub sent: Sent,
+}
+
+/// How the model came to know each message. Part of the turn's JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sent {
+    /// Held by the session already.
+    pub resumed: u64,
+    pub caught_up: u64,
+    /// Re-told, shortened or not.
+    pub transcribed: u64,
+    pub left_out: u64,
+    /// Bytes handed to the agent in this turn, the new message included.
+    pub bytes: u64,
+    #[serde(default)]
+    pub shortened: u64,
+}
+
+pub fn compose(
+    plan: &TurnPlan,
+    material: Material<'_>,
+    new: &Message,
+) -> Result<Composed, Mismatch> {
+    let mut sent = Sent::default();
+    let context = match (plan, material) {
+        (TurnPlan::Start { .. }, Material::Nothing) => None,
+        (TurnPlan::Resume { catch_up, .. }, Material::Rest(rest)) => {
+            if rest.len() as u64 != catch_up.messages() {
+                return Err(Mismatch(format!(
+                    "{} messages, not {}",
+                    rest.len(),
+                    catch_up.messages()
+                )));
+            }
+            sent.resumed = catch_up.after();
+            sent.caught_up = catch_up.messages();
+            Some(resumed(rest))
+        }
+        (
+            TurnPlan::Reseed {
+                transcript, why, ..
+            },
+            Material::Record(record),
+        ) => {
+            if record.told + record.left_out != transcript.messages() {
+                return Err(Mismatch(format!(
+                    "{} told and {} left out, not {} in all",
+                    record.told,
+                    record.left_out,
+                    transcript.messages()
+                )));
+            }
+            sent.transcribed = record.told;
+            sent.left_out = record.left_out;
+            sent.shortened = record.shortened;
+            let intro = if *why == Reason::FirstTurn {
+                UNANSWERED
+            } else {
+                RECORD
+            };
+            Some(inside(&format!("{intro}\n{}", record.text)))
+        }
+        (TurnPlan::Start { .. } | TurnPlan::Resume { .. } | TurnPlan::Reseed { .. }, _) => {
+            return Err(Mismatch("of another kind".into()));
+        }
+    };
+    let message = escape(&new.text);
+    sent.bytes = (context.as_ref().map_or(0, String::len) + message.len()) as u64;
+    Ok(Composed {
+        context,
+        message,
+        sent,
+    })
+}
+
+fn resumed(rest: &[Message]) -> String {
+    if rest.is_empty() {
+        return inside(ACT_ON_THIS);
+    }
+    let said: String = rest.iter().map(told).collect();
+    inside(&format!("{MEANWHILE}\n{said}{ACT_ON_THIS}"))
+}
+
+fn inside(text: &str) -> String {
+    format!("{MARK_OPEN}\n{}\n{MARK_CLOSE}", text.trim_end())
+}

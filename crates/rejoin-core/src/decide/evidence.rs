@@ -1,0 +1,116 @@
+//! What a guard saw, as data; put into words only when somebody looks.
+
+use std::fmt;
+
+use crate::agent::Runtime;
+use crate::ids::SessionId;
+use crate::situation::Fresh;
+use crate::usage::Context;
+
+#[derive(Debug, Clone, Copy)]
+pub enum Evidence<'a> {
+    NotApplicable,
+    Text(&'a str),
+    Envelope,
+    Messages {
+        messages: u64,
+    },
+    Fresh(Fresh),
+    Session(&'a SessionId),
+    Failures {
+        failures: u32,
+        limit: u32,
+    },
+    Seen {
+        seen: u64,
+        messages: u64,
+    },
+    Changed {
+        seen: u64,
+        at: Option<i64>,
+    },
+    OtherFolder(&'a str),
+    Runtime {
+        wrote: &'a Runtime,
+        now: &'a Runtime,
+    },
+    Context {
+        context: Context,
+        limit: f64,
+    },
+    ContextUnknown {
+        limit: f64,
+    },
+    Missing {
+        path: Option<&'a str>,
+    },
+    InUse {
+        pid: u32,
+    },
+    Model {
+        wrote: &'a str,
+        now: &'a str,
+    },
+}
+
+impl fmt::Display for Evidence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotApplicable => f.write_str("does not apply"),
+            Self::Text(text) => f.write_str(text),
+            Self::Envelope => f.write_str("the agent can be held to these permissions"),
+            Self::Messages { messages } => {
+                write!(f, "{messages} messages in scope before this one")
+            }
+            Self::Fresh(Fresh::Asked) => f.write_str("a fresh session was asked for"),
+            Self::Fresh(Fresh::Retry) => f.write_str("a retry never resumes"),
+            Self::Fresh(Fresh::Always) => f.write_str("set to always start a fresh session"),
+            Self::Session(id) => write!(f, "{id}"),
+            Self::Failures { failures, limit } => {
+                write!(f, "{failures} failed turns in a row, limit {limit}")
+            }
+            Self::Seen { seen, messages } => write!(f, "seen through message {seen} of {messages}"),
+            Self::Changed { seen, at: Some(at) } => {
+                write!(
+                    f,
+                    "the session saw {seen} messages; message {at} is no longer what it saw"
+                )
+            }
+            Self::Changed { seen, at: None } => {
+                write!(
+                    f,
+                    "the session saw {seen} messages that are no longer the history"
+                )
+            }
+            Self::OtherFolder(path) => write!(f, "the session belongs to {path}"),
+            Self::Runtime { wrote, now } if wrote == now => {
+                write!(f, "same product and version, {now}")
+            }
+            Self::Runtime { wrote, now } => write!(f, "written by {wrote}, here is {now}"),
+            Self::Context {
+                context: Context { used, window },
+                limit,
+            } => {
+                let percent = used as f64 * 100.0 / window as f64;
+                write!(
+                    f,
+                    "{used} of {window} tokens ({percent:.1} %, limit {:.0} %)",
+                    limit * 100.0
+                )
+            }
+            Self::ContextUnknown { limit } => {
+                write!(
+                    f,
+                    "how full it is is not known (limit {:.0} %)",
+                    limit * 100.0
+                )
+            }
+            Self::Missing { path: Some(path) } => {
+                write!(f, "{path} is not here, and no snapshot of it")
+            }
+            Self::Missing { path: None } => f.write_str("not here, and no snapshot of it"),
+            Self::InUse { pid } => write!(f, "process {pid} is using it"),
+            Self::Model { wrote, now } => write!(f, "was {wrote}, now {now}"),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The cases of the matrix, and the table of DESIGN section 4 as a list of predicates over them:
+//! not how the guards find out, but what they must find.
+
+use std::cmp::Ordering;
+
+use crate::decide::{CheckName, Hold};
+use crate::ids::SessionId;
+use crate::plan::{CatchUp, Prompt, Transcript, TrustedSession, TurnPlan, Way};
+use crate::reason::Reason;
+use crate::situation::{
+    AfterCompaction, Capability, EnvelopeFact, FolderFact, Fresh, ModelChange, Prefix, SessionFact,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Before {
+    Answered,
+    Nothing,
+    Unanswered,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum PinIs {
+    Confirmed,
+    Open,
+    Retired,
+    Absent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Failures {
+    Below,
+    AtLimit,
+    Above,
+    NoLimit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Answers {
+    Same,
+    Older,
+    Newer,
+    OtherProduct,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Shot {
+    No,
+    Verified,
+    Damaged,
+    Expired,
+    /// Facts that cannot be: it saw more than there is.
+    LongerThanHistory,
+}
+
+/// Its name, how many values it has, and how to set one.
+pub(super) type Axis = (&'static str, usize, fn(&mut Case, usize));
+
+/// A case has one value on each axis. The first value is the one under which a session is resumed,
+/// the second one speaks against it.
+macro_rules! axes {
+    ($($axis:ident: $type:ty = $values:expr;)+) => {
+        #[derive(Debug, Clone, Copy)]
+        pub(super) struct Case { $(pub(super) $axis: $type),+ }
+
+        impl Case {
+            pub(super) fn fine() -> Self {
+                Self { $($axis: $values[0]),+ }
+            }
+        }
+
+        pub(super) const AXES: &[Axis] =
+            &[$((stringify!($axis), $values.len(), |case, value| case.$axis = $values[value])),+];
+    };
+}
+
+axes! {
+    history: Before = [Before::Answered, Before::Unanswered, Before::Nothing];
+    fresh: Option<Fresh> = [None, Some(Fresh::Asked), Some(Fresh::Retry), Some(Fresh::Always)];
+    capability: Capability<'static> =
+        [Capability::Proven, Capability::Absent("no --resume"), Capability::Probed];
+    pin: PinIs = [PinIs::Confirmed, PinIs::Open, PinIs::Retired, PinIs::Absent];
+    failures: Failures =
+        [Failures::Below, Failures::AtLimit, Failures::Above, Failures::NoLimit];
+    prefix: Prefix =
+        [Prefix::Holds, Prefix::Changed { at: Some(2) }, Prefix::Changed { at: None }];
+    seen: Ordering = [Ordering::Less, Ordering::Greater, Ordering::Equal];
+    folder: FolderFact =
+        [FolderFact::Same, FolderFact::Other, FolderFact::SameInode, FolderFact::SameCheckout];
+    relocate: bool = [false, true];
+    runtime: Answers = [Answers::Same, Answers::Older, Answers::Newer, Answers::OtherProduct];
+    provider: Option<bool> = [Some(true), Some(false), None];
+    context: Option<(u64, u64)> =
+        [Some((79, 100)), Some((80, 100)), Some((101, 100)), Some((80, 0)), None];
+    session: SessionFact = [
+        SessionFact::Untouched, SessionFact::Missing, SessionFact::Dirty, SessionFact::Damaged,
+        SessionFact::Changed, SessionFact::Verified, SessionFact::Unknown,
+    ];
+    snapshot: Shot =
+        [Shot::No, Shot::Damaged, Shot::Verified, Shot::Expired, Shot::LongerThanHistory];
+    in_use: Option<u32> = [None, Some(77)];
+    // Of the session, and asked for.
+    model: (Option<&'static str>, Option<&'static str>) =
+        [(Some("opus"), Some("opus")), (Some("opus"), Some("haiku")), (Some("opus"), None), (None, Some("opus"))];
+    model_change: ModelChange = [ModelChange::Resume, ModelChange::Reseed];
+    compacted: bool = [false, true];
+    after_compaction: AfterCompaction = [AfterCompaction::Resume, AfterCompaction::Reseed];
+    no_reseed: bool = [false, true];
+    envelope: EnvelopeFact<'static> =
+        [EnvelopeFact::Expressible, EnvelopeFact::Cannot("no way to deny a tool")];
+}
+
+impl Case {
+    pub(super) fn pinned(&self) -> bool {
+        self.pin != PinIs::Absent
+    }
+
+    pub(super) fn gone(&self) -> bool {
+        matches!(self.session, SessionFact::Missing | SessionFact::Unknown)
+    }
+
+    pub(super) fn intact(&self) -> bool {
+        matches!(self.session, SessionFact::Untouched | SessionFact::Verified)
+    }
+
+    pub(super) fn trusted_in_place(&self) -> bool {
+        self.intact() && self.pin != PinIs::Open
+    }
+
+    pub(super) fn replaceable(&self) -> bool {
+        matches!(self.snapshot, Shot::Verified | Shot::LongerThanHistory)
+    }
+
+    pub(super) fn needs_snapshot(&self) -> bool {
+        self.pinned() && !self.trusted_in_place() && self.snapshot != Shot::No
+    }
+
+    pub(super) fn messages(&self) -> u64 {
+        match self.history {
+            Before::Nothing => 0,
+            Before::Unanswered => 3,
+            Before::Answered => 6,
+        }
+    }
+
+    pub(super) fn seen(&self) -> u64 {
+        match self.seen {
+            Ordering::Less => self.messages().saturating_sub(2),
+            Ordering::Equal => self.messages(),
+            Ordering::Greater => self.messages() + 1,
+        }
+    }
+
+    /// An older snapshot has seen less than the session.
+    pub(super) fn snapshot_seen(&self) -> u64 {
+        match self.snapshot {
+            Shot::LongerThanHistory => self.messages() + 1,
+            Shot::No | Shot::Verified | Shot::Damaged | Shot::Expired => self.seen() / 2,
+        }
+    }
+}
+
+pub(super) type When = fn(&Case) -> bool;
+
+macro_rules! table {
+    ($c:ident: $($reason:ident, $check:ident, if $applies:expr => $fails:expr;)+) => {
+        /// The reason code, the check that shows it, when that check applies, and when it fails
+        /// with this reason. `rejected` is missing: it comes at run time only.
+        pub(super) const TABLE: &[(Reason, CheckName, When, When)] =
+            &[$((Reason::$reason, CheckName::$check, |$c| $applies, |$c| $fails)),+];
+    };
+}
+
+table! { c:
+    FirstTurn, Turns, if always(c) => c.history != Before::Answered;
+    FreshRequested, Fresh, if always(c) => c.fresh.is_some();
+    NoCapability, Capability, if always(c) => c.capability == Capability::Absent("no --resume");
+    NoSession, Session, if always(c) => !c.pinned();
+    SessionRetired, Breaker, if c.pinned() =>
+        c.pin == PinIs::Retired || matches!(c.failures, Failures::AtLimit | Failures::Above);
+    HistoryChanged, History, if c.pinned() =>
+        c.prefix != Prefix::Holds || c.seen == Ordering::Greater
+            || (c.snapshot == Shot::LongerThanHistory && !c.trusted_in_place());
+    OtherFolder, Folder, if c.pinned() =>
+        c.folder == FolderFact::Other && !c.relocate
+            && !(c.session == SessionFact::Missing && c.replaceable());
+    OtherRuntime, Runtime, if c.pinned() =>
+        matches!(c.runtime, Answers::Older | Answers::OtherProduct);
+    OtherProvider, Provider, if c.pinned() && c.provider.is_some() => c.provider == Some(false);
+    ContextFull, Context, if c.pinned() => matches!(c.context, Some((80 | 101, 100)));
+    SessionMissing, Present, if c.pinned() => c.gone() && c.snapshot == Shot::No;
+    InUse, InUse, if c.pinned() => c.in_use.is_some();
+    SessionDirty, Bytes, if c.pinned() && !c.gone() => !c.replaceable()
+        && (c.session == SessionFact::Dirty || (c.intact() && c.pin == PinIs::Open));
+    SessionDamaged, Bytes, if c.pinned() && !c.gone() =>
+        !c.replaceable() && c.session == SessionFact::Damaged;
+    SessionChanged, Bytes, if c.pinned() && !c.gone() =>
+        !c.replaceable() && c.session == SessionFact::Changed;
+    ModelChanged, Model, if c.pinned() && c.model.0.is_some() =>
+        c.model == (Some("opus"), Some("haiku")) && c.model_change == ModelChange::Reseed;
+    Compacted, Compaction, if c.pinned() =>
+        c.compacted && c.after_compaction == AfterCompaction::Reseed;
+    SnapshotDamaged, Snapshot, if c.needs_snapshot() => c.snapshot == Shot::Damaged;
+    SnapshotExpired, Snapshot, if c.needs_snapshot() => c.snapshot == Shot::Expired;
+}
+
+fn always(_: &Case) -> bool {
+    true
+}
+
+pub(super) fn expected_checks(case: &Case) -> Vec<(CheckName, Option<bool>)> {
+    let possible = case.envelope == EnvelopeFact::Expressible;
+    let mut checks = vec![(CheckName::Envelope, Some(possible))];
+    for (_, name, applies, fails) in TABLE {
+        let ok = applies(case).then(|| !fails(case));
+        match checks.last_mut() {
+            Some((last, so_far)) if last == name => {
+                *so_far = so_far.and_then(|a| ok.map(|b| a && b));
+            }
+            _ => checks.push((*name, ok)),
+        }
+    }
+    checks
+}
+
+/// A hold; a bare start where nothing precedes; a session and exactly what it has not seen; or a
+/// transcript of everything and no session.
+pub(super) fn expected_plan(case: &Case) -> Result<TurnPlan, Hold> {
+    let prompt = Prompt(());
+    let messages = case.messages();
+    if case.envelope != EnvelopeFact::Expressible {
+        return Err(Hold::Envelope);
+    }
+    if case.history == Before::Nothing {
+        return Ok(TurnPlan::Start { prompt });
+    }
+    let first = TABLE
+        .iter()
+        .find(|(_, _, applies, fails)| applies(case) && fails(case));
+    match first.map(|row| row.0) {
+        None => {
+            let (way, after) = if case.trusted_in_place() {
+                (Way::InPlace, case.seen())
+            } else {
+                (Way::Snapshot, case.snapshot_seen())
+            };
+            Ok(TurnPlan::Resume {
+                session: TrustedSession {
+                    id: SessionId::new("s-1").unwrap(),
+                    way,
+                },
+                catch_up: CatchUp {
+                    after,
+                    messages: messages - after,
+                },
+                prompt,
+            })
+        }
+        Some(Reason::InUse) => Err(Hold::InUse { pid: 77 }),
+        Some(why) if case.no_reseed => Err(Hold::WouldReseed { why }),
+        Some(why) => Ok(TurnPlan::Reseed {
+            why,
+            transcript: Transcript { messages },
+            prompt,
+        }),
+    }
+}

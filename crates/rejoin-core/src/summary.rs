@@ -1,0 +1,301 @@
+//! The verdict line: one line, fixed order, the same string everywhere.
+
+use std::fmt::Write as _;
+
+use crate::compose::Sent;
+use crate::outcome::{Class, Failure};
+use crate::reason::{Reason, Verdict};
+use crate::turn::TurnStatus;
+use crate::usage::{Cost, Micros, Usage};
+
+/// What the line is made from.
+#[derive(Debug, Clone)]
+pub struct SummaryFacts<'a> {
+    pub status: TurnStatus,
+    pub verdict: Option<Verdict>,
+    pub reason: Option<Reason>,
+    /// Evidence of the check that failed, in a few words.
+    pub because: Option<&'a str>,
+    pub sent: Sent,
+    /// Who wrote what was caught up on, if it was others.
+    pub caught_up_by: Option<&'a str>,
+    /// `tmqx:14`
+    pub reference: &'a str,
+    pub agent: &'a str,
+    pub model: Option<&'a str>,
+    pub usage: Option<Usage>,
+    pub cost: Cost,
+    pub fresh_estimate: Option<Micros>,
+    pub duration_ms: u64,
+    pub failure: Option<&'a Failure>,
+    pub tools_run: u64,
+    pub notes: &'a [String],
+}
+
+/// `rejoin: VERDICT[, what that meant] · REF · AGENT MODEL · IN in (P% cached) OUT out · COST · TIME[ · NOTE]`
+pub fn summary(f: &SummaryFacts<'_>) -> String {
+    let mut line = String::from("rejoin: ");
+    match f.status {
+        TurnStatus::Succeeded => succeeded(&mut line, f),
+        TurnStatus::Queued | TurnStatus::Running | TurnStatus::Waiting => {
+            let _ = write!(line, "{} · {} · {}", f.status, f.reference, agent_model(f));
+        }
+        TurnStatus::Failed | TurnStatus::Cancelled | TurnStatus::Lost => ended_badly(&mut line, f),
+    }
+    for note in f.notes {
+        let _ = write!(line, " · {note}");
+    }
+    one_line(&line)
+}
+
+fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
+    let verdict = f.verdict.map_or("done", Verdict::as_str);
+    line.push_str(verdict);
+    let Sent {
+        resumed,
+        caught_up,
+        transcribed,
+        left_out,
+        shortened,
+        ..
+    } = f.sent;
+    match f.verdict {
+        Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) if caught_up > 0 => {
+            let _ = write!(line, ", caught up on {}", count(caught_up, "message"));
+            if let Some(by) = f.caught_up_by {
+                let _ = write!(line, " by {by}");
+            }
+        }
+        Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) => {
+            let _ = write!(line, ", knows all {}", count(resumed, "message"));
+        }
+        Some(Verdict::Reseeded) => {
+            if let Some(reason) = f.reason {
+                let _ = write!(line, ", {reason}");
+            }
+            if let Some(because) = f.because {
+                let _ = write!(line, ": {because}");
+            }
+            let _ = write!(
+                line,
+                " · told {transcribed} of {}",
+                count(transcribed + left_out, "message")
+            );
+            if shortened > 0 {
+                let _ = write!(line, ", {shortened} shortened");
+            }
+        }
+        Some(Verdict::Started) | None => {}
+    }
+    let _ = write!(line, " · {} · {}", f.reference, agent_model(f));
+    if let Some(usage) = f.usage {
+        let _ = write!(line, " · {}", tokens(usage));
+    }
+    let _ = write!(line, " · {}", money(f));
+    let _ = write!(line, " · {}", duration(f.duration_ms));
+    if f.verdict == Some(Verdict::Reseeded) {
+        let conversation = f.reference.split(':').next().unwrap_or(f.reference);
+        let _ = write!(line, " · rejoin explain {conversation}");
+    }
+}
+
+fn ended_badly(line: &mut String, f: &SummaryFacts<'_>) {
+    line.push_str(f.status.as_str());
+    if let Some(Failure { class, message }) = f.failure {
+        let _ = if *class == Class::Lost {
+            write!(line, ": {message}")
+        } else {
+            write!(line, ", {class}: {message}")
+        };
+    }
+    let tools = match f.tools_run {
+        0 => "no tool ran".to_owned(),
+        n => format!("{} ran", count(n, "tool")),
+    };
+    let _ = write!(
+        line,
+        " · {} kept, {tools} · {}",
+        f.reference,
+        agent_model(f)
+    );
+}
+
+fn agent_model(f: &SummaryFacts<'_>) -> String {
+    f.model.map_or_else(
+        || f.agent.to_owned(),
+        |model| format!("{} {model}", f.agent),
+    )
+}
+
+fn tokens(usage: Usage) -> String {
+    let all = usage.all_input();
+    let cached = if usage.cache_read > 0 {
+        usage.cache_read * 100 / all.max(1)
+    } else {
+        0
+    };
+    format!(
+        "{} in ({cached}% cached) {} out",
+        short(all),
+        short(usage.output)
+    )
+}
+
+fn money(f: &SummaryFacts<'_>) -> String {
+    match (f.cost, f.fresh_estimate) {
+        (Cost::Unknown, _) => "cost unknown".into(),
+        (Cost::Known(cost), None) => dollars(cost),
+        (Cost::Known(cost), Some(fresh)) => {
+            format!("{} (fresh ≈ {})", dollars(cost), dollars(fresh))
+        }
+    }
+}
+
+fn dollars(micros: Micros) -> String {
+    let d = micros.dollars();
+    if d >= 0.1 || micros.0 == 0 {
+        format!("${d:.2}")
+    } else if d >= 0.001 {
+        format!("${d:.3}")
+    } else {
+        format!("${d:.6}")
+    }
+}
+
+fn short(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),
+        _ => format!("{:.1}M", n as f64 / 1e6),
+    }
+}
+
+fn duration(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{:.1}s", ms as f64 / 1e3),
+        10_000..120_000 => format!("{}s", ms / 1_000),
+        _ => format!("{}m{:02}s", ms / 60_000, ms / 1_000 % 60),
+    }
+}
+
+fn count(n: u64, what: &str) -> String {
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
+}
+
+/// Foreign text in it must not break the line or the terminal.
+fn one_line(line: &str) -> String {
+    line.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> SummaryFacts<'static> {
+        SummaryFacts {
+            status: TurnStatus::Succeeded,
+            verdict: Some(Verdict::Started),
+            reason: Some(Reason::FirstTurn),
+            because: None,
+            sent: Sent::default(),
+            caught_up_by: None,
+            reference: "tmqx:2",
+            agent: "claude",
+            model: Some("sonnet"),
+            usage: Some(Usage {
+                input: 14_100,
+                output: 212,
+                ..Usage::default()
+            }),
+            cost: Cost::Known(Micros(55_000)),
+            fresh_estimate: None,
+            duration_ms: 9_100,
+            failure: None,
+            tools_run: 0,
+            notes: &[],
+        }
+    }
+
+    #[test]
+    fn the_lines_of_the_contract() {
+        assert_eq!(
+            summary(&facts()),
+            "rejoin: started · tmqx:2 · claude sonnet · 14.1k in (0% cached) 212 out · $0.055 · 9.1s"
+        );
+        let resumed = SummaryFacts {
+            verdict: Some(Verdict::Resumed),
+            sent: Sent {
+                resumed: 12,
+                ..Sent::default()
+            },
+            reference: "tmqx:14",
+            usage: Some(Usage {
+                input: 930,
+                cache_read: 30_070,
+                cache_write: 0,
+                output: 405,
+            }),
+            cost: Cost::Known(Micros(21_000)),
+            fresh_estimate: Some(Micros(120_000)),
+            duration_ms: 7_800,
+            ..facts()
+        };
+        assert_eq!(
+            summary(&resumed),
+            "rejoin: resumed, knows all 12 messages · tmqx:14 · claude sonnet · 31.0k in (97% cached) 405 out · $0.021 (fresh ≈ $0.12) · 7.8s"
+        );
+        let caught_up = SummaryFacts {
+            sent: Sent {
+                resumed: 2,
+                caught_up: 4,
+                ..Sent::default()
+            },
+            caught_up_by: Some("codex"),
+            cost: Cost::Unknown,
+            usage: None,
+            duration_ms: 22_000,
+            notes: &["2 tools denied".to_owned()],
+            ..resumed
+        };
+        assert_eq!(
+            summary(&caught_up),
+            "rejoin: resumed, caught up on 4 messages by codex · tmqx:14 · claude sonnet · cost unknown · 22s · 2 tools denied"
+        );
+        let reseeded = SummaryFacts {
+            verdict: Some(Verdict::Reseeded),
+            reason: Some(Reason::HistoryChanged),
+            because: Some("message 3 was edited"),
+            sent: Sent {
+                transcribed: 22,
+                ..Sent::default()
+            },
+            reference: "tmqx:24",
+            ..facts()
+        };
+        assert_eq!(
+            summary(&reseeded),
+            "rejoin: reseeded, history_changed: message 3 was edited · told 22 of 22 messages · tmqx:24 · claude sonnet · 14.1k in (0% cached) 212 out · $0.055 · 9.1s · rejoin explain tmqx"
+        );
+        let failure = Failure {
+            class: Class::Quota,
+            message: "resets 15:00 UTC".into(),
+        };
+        let failed = SummaryFacts {
+            status: TurnStatus::Failed,
+            failure: Some(&failure),
+            reference: "tmqx:25",
+            notes: &["rejoin retry tmqx:25, or -a codex".to_owned()],
+            ..facts()
+        };
+        assert_eq!(
+            summary(&failed),
+            "rejoin: failed, quota: resets 15:00 UTC · tmqx:25 kept, no tool ran · claude sonnet · rejoin retry tmqx:25, or -a codex"
+        );
+    }
+}

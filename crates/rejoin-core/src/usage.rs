@@ -1,0 +1,139 @@
+//! Tokens and money of a turn. Money is integer micro-dollars, or unknown; never a bare zero that
+//! means "we do not know".
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one turn. `input` excludes cache reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    pub input: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub output: u64,
+}
+
+impl Usage {
+    pub fn add(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.output = self.output.saturating_add(other.output);
+    }
+
+    pub fn all_input(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+    }
+}
+
+/// Dollars x 1,000,000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Micros(pub i64);
+
+impl Micros {
+    /// From a CLI's floating dollars; none if that is not a sane amount.
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        let micros = (dollars * 1e6).round();
+        (micros.is_finite() && (0.0..1e15).contains(&micros)).then_some(Self(micros as i64))
+    }
+
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+/// What a CLI's total covers. A proven fact per binary, never guessed from the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TotalsScope {
+    PerRun,
+    /// Over the whole session, across resumes; a fork starts from its parent's total.
+    Cumulative,
+    Unproven,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    Known(Micros),
+    Unknown,
+}
+
+impl Cost {
+    /// The turn's own share of the total its CLI reported (C-34, C-36). `before` is the session's
+    /// total when the turn began; none if that is not known.
+    pub fn of_turn(scope: TotalsScope, total: Option<Micros>, before: Option<Micros>) -> Self {
+        let Some(total) = total else {
+            return Self::Unknown;
+        };
+        match (scope, before) {
+            (TotalsScope::PerRun, _) => Self::Known(total),
+            (TotalsScope::Cumulative, Some(before)) if total >= before => {
+                Self::Known(Micros(total.0 - before.0))
+            }
+            (TotalsScope::Cumulative | TotalsScope::Unproven, _) => Self::Unknown,
+        }
+    }
+
+    /// Two runs of one turn: unknown as soon as one of them is.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Known(a), Self::Known(b)) => Self::Known(Micros(a.0.saturating_add(b.0))),
+            (Self::Known(_) | Self::Unknown, _) => Self::Unknown,
+        }
+    }
+
+    pub fn known(self) -> Option<Micros> {
+        match self {
+            Self::Known(micros) => Some(micros),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// How full the session was at its last call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    pub used: u64,
+    pub window: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C-34..C-39: $0.03, $0.47 and $2.00 stay apart, whichever way the CLI counts.
+    #[test]
+    fn cost_is_the_turns_own() {
+        let micros = |d| Micros::from_dollars(d).unwrap();
+        let own = |scope, total, before| Cost::of_turn(scope, Some(micros(total)), before).known();
+        assert_eq!(
+            own(TotalsScope::PerRun, 0.47, Some(micros(0.03))),
+            Some(micros(0.47))
+        );
+        assert_eq!(
+            own(TotalsScope::Cumulative, 0.50, Some(micros(0.03))),
+            Some(micros(0.47))
+        );
+        assert_eq!(
+            own(TotalsScope::Cumulative, 2.50, Some(micros(0.50))),
+            Some(micros(2.0))
+        );
+        assert_eq!(own(TotalsScope::Cumulative, 0.50, None), None);
+        assert_eq!(own(TotalsScope::Cumulative, 0.01, Some(micros(0.03))), None);
+        assert_eq!(own(TotalsScope::Unproven, 0.50, Some(micros(0.03))), None);
+        assert_eq!(
+            Cost::of_turn(TotalsScope::PerRun, None, None),
+            Cost::Unknown
+        );
+    }
+
+    #[test]
+    fn odd_amounts_are_not_money() {
+        for odd in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
+            assert_eq!(Micros::from_dollars(odd), None);
+        }
+    }
+}
