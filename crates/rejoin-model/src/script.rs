@@ -1,0 +1,110 @@
+//! Scripts: what the model does at each of its turns, as data that can stand in a prompt.
+
+mod builtin;
+mod find;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use builtin::builtin_scripts;
+pub(crate) use find::choose;
+
+/// The steps of one script, one per answer of the model.
+pub type Script = Vec<Step>;
+
+/// One answer of the model, or one way of not giving it.
+///
+/// Unknown fields are an error: a misspelt `delay` that does nothing would make a test pass for
+/// the wrong reason.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Step {
+    /// Text of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Into how many pieces the text is streamed (2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<usize>,
+    /// Wait after each piece of text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// Thinking in front of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// Tools the model calls, all in one answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolCall>,
+    /// Token counts of the input, field by field over the defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<StepUsage>,
+    /// Token count of the output (25).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// HTTP status of a failure; the other fields of the answer are then not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Type of the failure in the API's words; follows from the status if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Message of the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Seconds for the failure's `retry-after` header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// Begin the answer, then be silent this long and close the connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang_ms: Option<u64>,
+    /// Drop the connection after so many pieces of text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_after: Option<usize>,
+    /// Close the connection without an answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refuse: bool,
+    /// Answer with the text of every user message in the request, one per line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recall: bool,
+}
+
+impl Step {
+    /// A step that only says something.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A step that fails with this HTTP status, with the API's usual type and message for it.
+    pub fn status(status: u16) -> Self {
+        Self {
+            status: Some(status),
+            ..Self::default()
+        }
+    }
+}
+
+/// A tool call as the script writes it; its id is made when it is sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolCall {
+    pub name: String,
+    #[serde(default = "empty_object")]
+    pub input: Value,
+}
+
+/// Token counts of the input; what is absent keeps its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StepUsage {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_creation_input_tokens: Option<u64>,
+}
+
+fn empty_object() -> Value {
+    Value::Object(serde_json::Map::new())
+}
