@@ -1,0 +1,152 @@
+//! Claude Code. Measured on 2.1.197 and 2.1.325 (agents/claude.md); what a constant says of the
+//! CLI's behaviour was seen on both unless it names one.
+
+use std::path::{Path, PathBuf};
+
+use rejoin_core::{Envelope, Runtime, SessionId};
+use serde::Deserialize;
+
+use crate::adapter::{Adapter, CommandSpec, LiveMark, ProofEnv, RunOrder, SessionReader};
+use crate::environment::EnvRules;
+use crate::stream::StreamParser;
+
+mod classify;
+mod command;
+mod encode;
+mod environment;
+mod neutral;
+mod permission;
+mod probe;
+mod session;
+mod stream;
+mod wire;
+
+pub(crate) struct Claude;
+
+impl Adapter for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some("claude")
+    }
+
+    fn install(&self) -> &'static str {
+        "npm install -g @anthropic-ai/claude-code"
+    }
+
+    fn runtime(&self, version_output: &str) -> Option<Runtime> {
+        probe::runtime(version_output)
+    }
+
+    fn probe(&self) -> Option<Vec<String>> {
+        Some(probe::arguments())
+    }
+
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        probe::judge(stdout, stderr)
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> Option<Vec<(String, String)>> {
+        Some(environment::proof(at))
+    }
+
+    fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String> {
+        permission::express(envelope, as_root)
+    }
+
+    fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
+        command::command(order)
+    }
+
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
+    }
+
+    fn environment(&self) -> EnvRules {
+        environment::rules()
+    }
+
+    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let set = |name| env(name).filter(|value| !value.is_empty());
+        match set("CLAUDE_CONFIG_DIR") {
+            Some(folder) => Some(PathBuf::from(folder)),
+            None => set("HOME").map(|home| Path::new(&home).join(".claude")),
+        }
+    }
+
+    fn session_file(&self, folder: &str, session: &SessionId) -> String {
+        format!("projects/{}/{session}.jsonl", encode::folder(folder))
+    }
+
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        Box::new(session::Reader::new(cursor))
+    }
+
+    fn live_marks(&self) -> Option<&'static str> {
+        Some("sessions")
+    }
+
+    fn live_mark(&self, bytes: &[u8]) -> Option<LiveMark> {
+        let mark: Mark = serde_json::from_slice(bytes).ok()?;
+        let session = SessionId::new(mark.session_id).ok()?;
+        Some(LiveMark {
+            pid: mark.pid,
+            session,
+        })
+    }
+}
+
+/// `sessions/<pid>.json`: there while a process runs, and after a kill until the next start.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mark {
+    pid: u32,
+    session_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_is_where_the_cli_looks() {
+        let home = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<_> = pairs
+                .iter()
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect();
+            Claude.home(&move |name| {
+                pairs
+                    .iter()
+                    .find(|(n, _)| n == name)
+                    .map(|(_, v)| v.clone())
+            })
+        };
+        assert_eq!(home(&[("HOME", "/h")]), Some(PathBuf::from("/h/.claude")));
+        assert_eq!(
+            home(&[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/c")]),
+            Some(PathBuf::from("/c"))
+        );
+        assert_eq!(
+            home(&[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "")]),
+            Some(PathBuf::from("/h/.claude"))
+        );
+        assert_eq!(home(&[]), None);
+    }
+
+    #[test]
+    fn a_live_mark_is_read_or_ignored() {
+        let mark = br#"{"pid":42,"sessionId":"b731fd0c-68de-4452-a02a-ef7d040b8069","cwd":"/w","kind":"sdk"}"#;
+        assert_eq!(Claude.live_mark(mark).map(|m| m.pid), Some(42));
+        for bad in [
+            &b""[..],
+            b"{}",
+            br#"{"pid":-1,"sessionId":"x"}"#,
+            br#"{"pid":1,"sessionId":"../x"}"#,
+        ] {
+            assert_eq!(Claude.live_mark(bad), None);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The call of the CLI for one turn.
+
+use rejoin_core::TurnPlan;
+use serde_json::json;
+
+use super::{environment, neutral, permission};
+use crate::adapter::{CommandSpec, RunOrder};
+
+/// Of every run. `stream-json` needs `--verbose`. Partial messages leave the request body as it is
+/// (equal bytes on 2.1.197 and 2.1.325). The prompt tool makes the CLI ask instead of denying, and
+/// its presence must not change from run to run: it adds tools to the request.
+pub(super) const FLAGS: &[&str] = &[
+    "-p",
+    "--input-format",
+    "stream-json",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--include-partial-messages",
+    "--permission-prompt-tool",
+    "stdio",
+];
+
+/// Nothing is remembered by a session but its model, so everything is said again on every run.
+pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
+    let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
+    let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
+    match order.plan {
+        TurnPlan::Resume { session, .. } => add("--resume", session.id().as_str()),
+        TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => {
+            add("--session-id", order.new_session.as_str());
+        }
+    }
+    if let Some(model) = order.model {
+        add("--model", model);
+    }
+    args.extend(permission::flags(order.envelope));
+    args.extend(order.extra_args.iter().cloned());
+    CommandSpec {
+        args,
+        stdin: user_line(order),
+        hold_stdin: true,
+        close_stdin_on: vec!["result".into()],
+        env: environment::always(),
+    }
+}
+
+/// The `uuid` becomes that of the line in the session; sent twice, the CLI drops the second.
+fn user_line(order: &RunOrder<'_>) -> String {
+    let (context, message) = (
+        order.composed.context.as_deref(),
+        order.composed.message.as_str(),
+    );
+    let blocks = if order.raw {
+        neutral::raw_blocks(context, message)
+    } else {
+        neutral::blocks(context, message, order.neutral)
+    };
+    let content: Vec<_> = blocks
+        .into_iter()
+        .map(|text| json!({"type": "text", "text": text}))
+        .collect();
+    let line = json!({
+        "type": "user",
+        "uuid": order.prompt_id,
+        "message": {"role": "user", "content": content},
+    });
+    format!("{line}\n")
+}

@@ -1,0 +1,125 @@
+//! What the CLI's environment must and must not hold.
+
+use crate::adapter::ProofEnv;
+use crate::environment::EnvRules;
+
+/// What the CLI puts into the environment of its tools (seen on 2.1.197 and 2.1.325), so what
+/// rejoin inherits when an agent calls it; and what would change how a session is resumed.
+const REMOVE: &[&str] = &[
+    "AI_AGENT",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_RESUME_INTERRUPTED_TURN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_PID",
+];
+const REMOVE_PREFIXES: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_MESSAGING_"];
+
+/// The CLI retries ten times by itself, a refused login included: 182 s (2.1.197). Three bridge a
+/// hiccup of a few seconds and end a lost cause soon; rejoin says that it may be sent again.
+const RETRIES: &str = "3";
+
+pub(super) fn rules() -> EnvRules {
+    EnvRules {
+        remove: REMOVE,
+        remove_prefixes: REMOVE_PREFIXES,
+        vendor: Some("anthropic"),
+        set: vec![("CLAUDE_CODE_MAX_RETRIES", RETRIES.into())],
+    }
+}
+
+/// Set for every run, whatever the caller has: without it the answer reaches the session up to
+/// 30 ms after `result` is printed, and a kill in between loses it (8 of 8; with it 0 of 8).
+pub(super) fn always() -> Vec<(String, String)> {
+    vec![("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into())]
+}
+
+pub(super) fn proof(at: &ProofEnv<'_>) -> Vec<(String, String)> {
+    let home = at.home.to_string_lossy().into_owned();
+    [
+        ("CLAUDE_CONFIG_DIR", format!("{home}/.claude")),
+        ("HOME", home),
+        ("ANTHROPIC_BASE_URL", at.url.to_owned()),
+        ("ANTHROPIC_API_KEY", "sk-ant-rejoin-proof".to_owned()),
+        ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
+    ]
+    .into_iter()
+    .chain(
+        [
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "DISABLE_AUTOUPDATER",
+            "DISABLE_ERROR_REPORTING",
+            "DISABLE_TELEMETRY",
+        ]
+        .map(|name| (name, "1".to_owned())),
+    )
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::environment::compose_env;
+
+    #[test]
+    fn an_agent_that_calls_rejoin_does_not_leak_its_own_session() {
+        let caller = [
+            "PATH",
+            "CLAUDECODE",
+            "AI_AGENT",
+            "CLAUDE_PID",
+            "CLAUDE_CODE_MESSAGING_TOKEN",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_CODE_RESUME_INTERRUPTED_TURN",
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "CLAUDE_CONFIG_DIR",
+            "ANTHROPIC_BASE_URL",
+            "IS_SANDBOX",
+        ];
+        let env = compose_env(
+            caller.map(|n| (n.to_owned(), "x".to_owned())),
+            &rules(),
+            &[],
+            &always(),
+        );
+        let names: Vec<_> = env.iter().map(|(n, _)| n.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "PATH",
+                "ANTHROPIC_API_KEY",
+                "CLAUDE_CONFIG_DIR",
+                "ANTHROPIC_BASE_URL",
+                "IS_SANDBOX",
+                "CLAUDE_CODE_MAX_RETRIES",
+                "CLAUDE_CODE_EAGER_FLUSH",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_callers_own_number_of_retries_stays() {
+        let caller = [("CLAUDE_CODE_MAX_RETRIES".to_owned(), "7".to_owned())];
+        let env = compose_env(caller.clone(), &rules(), &[], &[]);
+        assert_eq!(env, caller);
+    }
+
+    #[test]
+    fn a_proof_stays_on_loopback_and_in_its_home() {
+        let env = proof(&ProofEnv {
+            url: "http://127.0.0.1:9",
+            home: Path::new("/p"),
+        });
+        assert!(env.contains(&("ANTHROPIC_BASE_URL".into(), "http://127.0.0.1:9".into())));
+        assert!(env.contains(&("CLAUDE_CONFIG_DIR".into(), "/p/.claude".into())));
+        assert!(env.iter().all(|(_, value)| !value.is_empty()));
+    }
+}

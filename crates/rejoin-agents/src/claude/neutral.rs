@@ -1,0 +1,197 @@
+//! Keeps text from being taken for a command or a file of the CLI.
+//!
+//! Only the last text block of a user message is scanned: for a leading `/command`, and for `@file`
+//! at its start or after white space or 。、？！ (2.1.197, 2.1.325; canary files and `/clear` in
+//! earlier blocks had no effect). So a message that could be taken for a mention is followed by a
+//! fixed block, and one that could be taken for a command preceded by a newline. A word joiner
+//! before the `@` also switches a mention off.
+
+use rejoin_core::{MARK_CLOSE, MARK_OPEN, strip};
+
+use crate::adapter::Neutral;
+
+const JOINER: char = '\u{2060}';
+
+/// First characters that mean something to the CLI's prompt, headless or not.
+const LEADING: [char; 3] = ['/', '!', '#'];
+
+fn closing() -> String {
+    format!("{MARK_OPEN}end of message{MARK_CLOSE}")
+}
+
+/// The text blocks of a user message whose words are data.
+pub(super) fn blocks(context: Option<&str>, message: &str, how: Neutral) -> Vec<String> {
+    let mut blocks: Vec<String> = context
+        .into_iter()
+        .chain([message])
+        .map(str::to_owned)
+        .collect();
+    for block in &mut blocks {
+        if how == Neutral::ByJoiner {
+            *block = joined(block, |_| true);
+        }
+        if block.starts_with(LEADING) {
+            block.insert(0, '\n');
+        }
+    }
+    if mentions(message).next().is_some() || is_blank(message) {
+        blocks.push(closing());
+    }
+    blocks
+}
+
+/// The same for a message that keeps its CLI meaning: only files outside the folder stay text.
+pub(super) fn raw_blocks(context: Option<&str>, message: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = context.into_iter().map(str::to_owned).collect();
+    blocks.push(joined(message, leads_outside));
+    if is_blank(message) {
+        blocks.push(closing());
+    }
+    blocks
+}
+
+/// 2.1.325 drops a blank block from the request. Nothing was read from the block before it, but
+/// that is not to be relied on.
+fn is_blank(message: &str) -> bool {
+    message.trim().is_empty()
+}
+
+/// Takes back what was added to a stored prompt.
+pub(super) fn message_of<'a>(blocks: impl IntoIterator<Item = &'a str>) -> String {
+    let added = |block: &str| block.trim_start().starts_with(MARK_OPEN) && strip(block).is_empty();
+    let kept: Vec<String> = blocks
+        .into_iter()
+        .filter(|block| !added(block))
+        .map(|block| strip(&unjoined(block)))
+        .collect();
+    kept.join("\n")
+}
+
+/// Where an `@` could be taken for a mention.
+fn mentions(text: &str) -> impl Iterator<Item = usize> + '_ {
+    text.match_indices('@').map(|(at, _)| at).filter(|at| {
+        let before = text[..*at].chars().next_back();
+        before.is_none_or(|c| {
+            c.is_whitespace() || matches!(c, '\u{feff}' | '。' | '、' | '？' | '！')
+        })
+    })
+}
+
+fn joined(text: &str, which: impl Fn(&str) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for at in mentions(text).filter(|at| which(&text[at + 1..])) {
+        out.push_str(&text[done..at]);
+        out.push(JOINER);
+        done = at;
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+fn unjoined(text: &str) -> String {
+    let text = text
+        .strip_prefix('\n')
+        .filter(|rest| rest.starts_with(LEADING))
+        .unwrap_or(text);
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let rest = &text[at + c.len_utf8()..];
+        let ours = c == JOINER
+            && rest.starts_with('@')
+            && mentions(&format!(
+                "{}@",
+                text[..at].chars().next_back().unwrap_or(' ')
+            ))
+            .next()
+            .is_some();
+        if !ours {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// `path` is what follows the `@`, quoted or not.
+fn leads_outside(path: &str) -> bool {
+    let (path, end) = match path.strip_prefix('"') {
+        Some(quoted) => (quoted, quoted.find('"')),
+        None => (path, path.find(char::is_whitespace)),
+    };
+    let path = &path[..end.unwrap_or(path.len())];
+    path.starts_with(['/', '~', '\\']) || path.contains("..") || path.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const END: &str = "<rejoin>end of message</rejoin>";
+
+    #[test]
+    fn by_place_no_word_changes() {
+        for (message, sent, closed) in [
+            ("hello", "hello", false),
+            ("me@example.org", "me@example.org", false),
+            ("a/b", "a/b", false),
+            (" /clear", " /clear", false),
+            ("/clear", "\n/clear", false),
+            ("!ls", "\n!ls", false),
+            ("# note", "\n# note", false),
+            ("@x", "@x", true),
+            ("see @/etc/hostname", "see @/etc/hostname", true),
+            ("/see @x", "\n/see @x", true),
+            ("see\u{a0}@x", "see\u{a0}@x", true),
+            ("見て。@x", "見て。@x", true),
+            ("see\u{feff}@x", "see\u{feff}@x", true),
+            ("(@x)", "(@x)", false),
+            ("", "", true),
+            (" \n", " \n", true),
+        ] {
+            let blocks = blocks(None, message, Neutral::ByPlace);
+            let expected = if closed { vec![sent, END] } else { vec![sent] };
+            assert_eq!(blocks, expected);
+        }
+    }
+
+    #[test]
+    fn by_joiner_also_without_the_place() {
+        assert_eq!(
+            blocks(Some("ctx @a"), "/clear @b c@d", Neutral::ByJoiner),
+            ["ctx \u{2060}@a", "\n/clear \u{2060}@b c@d", END]
+        );
+    }
+
+    #[test]
+    fn raw_keeps_its_meaning_inside_the_folder() {
+        assert_eq!(raw_blocks(None, "/review @src/a.rs"), ["/review @src/a.rs"]);
+        let outside = "@/etc/x @~/y @../z @\"/a b\" @a/../../b @\"in side\" @C:\\x";
+        let joined = "\u{2060}@/etc/x \u{2060}@~/y \u{2060}@../z \u{2060}@\"/a b\" \u{2060}@a/../../b @\"in side\" \u{2060}@C:\\x";
+        assert_eq!(raw_blocks(None, outside), [joined]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_can_be_taken_back(
+            text in "(@|/|!|#| |\n|a|。|<|rejoin|>|é){0,30}",
+            context in proptest::option::of(Just("<rejoin>\nsaid @x\n</rejoin>")),
+        ) {
+            let message = rejoin_core::escape(&text);
+            for how in [Neutral::ByPlace, Neutral::ByJoiner] {
+                let blocks = blocks(context, &message, how);
+                // A newline before a slash is the one thing that is not told apart from our own.
+                if !message.starts_with('\n') {
+                    prop_assert_eq!(message_of(blocks.iter().map(String::as_str)), text.clone());
+                }
+                if how == Neutral::ByJoiner {
+                    for block in &blocks {
+                        prop_assert!(mentions(block).next().is_none());
+                        prop_assert!(!block.starts_with(LEADING));
+                    }
+                }
+            }
+        }
+    }
+}

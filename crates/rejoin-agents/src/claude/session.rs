@@ -1,0 +1,240 @@
+//! Reads the CLI's session files: JSON lines that form a tree by `parentUuid`.
+//!
+//! The CLI replays the chain that ends in the message written last. Lines are only ever appended,
+//! parents before children, so the order in the file is the order on the branch.
+
+use rejoin_core::MARK_OPEN;
+use serde::Deserialize;
+
+use super::neutral::message_of;
+use super::wire::{Block, Content, Message, SYNTHETIC};
+use crate::adapter::{ReadEntry, Reading, SessionReader};
+
+mod branch;
+
+use branch::Tree;
+
+/// User lines the CLI writes in a person's stead (always as a plain string, unlike our prompts).
+const CLI_WORDS: &[&str] = &[
+    "<bash-input>",
+    "<bash-stderr>",
+    "<bash-stdout>",
+    "<command-args>",
+    "<command-message>",
+    "<command-name>",
+    "<local-command-caveat>",
+    "<local-command-stderr>",
+    "<local-command-stdout>",
+    "<system-reminder>",
+    "<task-notification>",
+    "Caveat: The messages below",
+];
+const INTERRUPTED: &str = "[Request interrupted by user";
+
+pub(super) struct Reader {
+    tree: Tree,
+    damaged: u64,
+}
+
+impl Reader {
+    pub(super) fn new(cursor: Option<&str>) -> Self {
+        Self {
+            tree: Tree::new(cursor),
+            damaged: 0,
+        }
+    }
+}
+
+impl SessionReader for Reader {
+    fn line(&mut self, line: &[u8]) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        match read(line) {
+            Ok(Some(node)) => self.tree.add(node),
+            Ok(None) => {}
+            Err(Damaged) => self.damaged += 1,
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Reading {
+        let mut reading = self.tree.reading();
+        reading.damaged_lines = self.damaged;
+        reading
+    }
+}
+
+/// One line of the tree, reduced to what is asked of it.
+pub(super) struct Node {
+    uuid: String,
+    /// Before a compaction boundary the chain goes on by the logical parent.
+    parent: Option<String>,
+    /// A message: it can be where the CLI goes on from.
+    spoken: bool,
+    compacts: bool,
+    message: Option<String>,
+    calls: Vec<String>,
+    results: Vec<String>,
+    entries: Vec<ReadEntry>,
+}
+
+struct Damaged;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
+    subtype: Option<String>,
+    uuid: Option<String>,
+    parent_uuid: Option<String>,
+    logical_parent_uuid: Option<String>,
+    is_sidechain: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spoken {
+    message: Message,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    is_api_error_message: Option<bool>,
+    is_visible_in_transcript_only: Option<bool>,
+    origin: Option<Origin>,
+}
+
+#[derive(Deserialize)]
+struct Origin {
+    kind: Option<String>,
+}
+
+/// What was typed while a turn ran reaches the model as an attachment.
+#[derive(Deserialize)]
+struct Attached {
+    attachment: Attachment,
+}
+
+#[derive(Deserialize)]
+struct Attachment {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(rename = "commandMode")]
+    mode: Option<String>,
+    prompt: Option<Content>,
+}
+
+fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
+    let head: Head = serde_json::from_slice(line).map_err(|_| Damaged)?;
+    let Some(uuid) = head.uuid.filter(|_| head.is_sidechain != Some(true)) else {
+        return Ok(None);
+    };
+    let mut node = Node {
+        parent: head.parent_uuid.or(head.logical_parent_uuid),
+        spoken: matches!(head.kind.as_str(), "user" | "assistant"),
+        compacts: head.subtype.as_deref() == Some("compact_boundary"),
+        message: None,
+        calls: vec![],
+        results: vec![],
+        entries: vec![],
+        uuid,
+    };
+    match head.kind.as_str() {
+        "assistant" => node.assistant(serde_json::from_slice(line).map_err(|_| Damaged)?),
+        "user" => node.user(serde_json::from_slice(line).map_err(|_| Damaged)?),
+        "attachment" => {
+            if let Ok(attached) = serde_json::from_slice::<Attached>(line) {
+                node.attached(attached.attachment);
+            }
+        }
+        _ => {}
+    }
+    Ok(Some(node))
+}
+
+impl Node {
+    fn assistant(&mut self, spoken: Spoken) {
+        let synthetic = spoken.is_api_error_message == Some(true)
+            || spoken.message.model.as_deref() == Some(SYNTHETIC);
+        self.message.clone_from(&spoken.message.id);
+        for block in spoken.message.blocks() {
+            match block {
+                Block::Text { .. } if synthetic => self.entries.push(ReadEntry::Synthetic),
+                Block::Text { text } => self.entries.push(ReadEntry::Answer { text }),
+                Block::ToolUse { id, .. } => self.calls.push(id),
+                Block::Thinking { .. } | Block::ToolResult { .. } | Block::Other => {}
+            }
+        }
+    }
+
+    fn user(&mut self, spoken: Spoken) {
+        let of_person = spoken
+            .origin
+            .and_then(|o| o.kind)
+            .is_none_or(|kind| kind == "human");
+        let own = [
+            spoken.is_meta,
+            spoken.is_compact_summary,
+            spoken.is_visible_in_transcript_only,
+        ]
+        .contains(&Some(true));
+        let text = match spoken.message.content {
+            Some(Content::Text(text)) => {
+                let added = CLI_WORDS
+                    .iter()
+                    .any(|word| text.trim_start().starts_with(word));
+                (!added).then(|| message_of([text.as_str()]))
+            }
+            Some(Content::Blocks(blocks)) => Some(self.blocks(blocks)),
+            None => None,
+        };
+        if !self.results.is_empty() {
+            return;
+        }
+        let text = text.filter(|text| of_person && !own && !text.starts_with(INTERRUPTED));
+        self.entries.push(match text {
+            Some(text) => ReadEntry::Prompt {
+                id: self.uuid.clone(),
+                text,
+            },
+            None => ReadEntry::Synthetic,
+        });
+    }
+
+    fn blocks(&mut self, blocks: Vec<Block>) -> String {
+        let mut texts = vec![];
+        for block in blocks {
+            match block {
+                Block::Text { text } => texts.push(text),
+                Block::ToolResult { tool_use_id, .. } => self.results.push(tool_use_id),
+                Block::Thinking { .. } | Block::ToolUse { .. } | Block::Other => {}
+            }
+        }
+        message_of(texts.iter().map(String::as_str))
+    }
+
+    fn attached(&mut self, attachment: Attachment) {
+        let queued = attachment.kind.as_deref() == Some("queued_command");
+        if !queued
+            || attachment
+                .mode
+                .as_deref()
+                .is_some_and(|mode| mode != "prompt")
+        {
+            return;
+        }
+        let text = match attachment.prompt {
+            Some(Content::Text(text)) => Some(message_of([text.as_str()])),
+            Some(Content::Blocks(blocks)) => Some(self.blocks(blocks)),
+            None => None,
+        };
+        let cli = |text: &String| {
+            CLI_WORDS.iter().any(|w| text.starts_with(w)) || text.starts_with(MARK_OPEN)
+        };
+        if let Some(text) = text.filter(|text| !cli(text)) {
+            self.entries.push(ReadEntry::Prompt {
+                id: self.uuid.clone(),
+                text,
+            });
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The branch the CLI would replay, and how it follows from what was confirmed.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Node;
+use crate::adapter::Reading;
+
+/// Lines a cursor names at most.
+const CURSOR_LINES: usize = 12;
+
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    by_uuid: HashMap<String, usize>,
+    /// The confirmed end: its last message, and the lines of the chain that follow it. 2.1.325 hangs
+    /// the next turn off an attachment after the answer, 2.1.197 off the answer itself; a branch from
+    /// any of them has lost nothing that was said.
+    confirmed: Option<Vec<String>>,
+}
+
+impl Tree {
+    pub(super) fn new(cursor: Option<&str>) -> Self {
+        let names = |cursor: &str| cursor.split_whitespace().map(str::to_owned).collect();
+        Self {
+            nodes: vec![],
+            by_uuid: HashMap::new(),
+            confirmed: cursor.map(names),
+        }
+    }
+
+    /// 2.1.197 writes some lines again before a compaction: the first counts.
+    pub(super) fn add(&mut self, node: Node) {
+        if !self.by_uuid.contains_key(&node.uuid) && !self.is_confirmed(&node.uuid) {
+            self.by_uuid.insert(node.uuid.clone(), self.nodes.len());
+            self.nodes.push(node);
+        }
+    }
+
+    pub(super) fn reading(self) -> Reading {
+        let Some(leaf) = self.nodes.iter().rposition(|node| node.spoken) else {
+            let cursor = self.cursor_from(None);
+            return Reading {
+                connected: true,
+                cursor,
+                ..Reading::default()
+            };
+        };
+        let (mut on_branch, connected) = self.chain(leaf);
+        self.add_parallel(&mut on_branch);
+        let mut reading = Reading {
+            connected,
+            cursor: self.cursor_from(Some(leaf)),
+            ..Reading::default()
+        };
+        let (mut called, mut answered) = (HashSet::new(), HashSet::new());
+        for (node, _) in self.nodes.into_iter().zip(on_branch).filter(|(_, on)| *on) {
+            reading.compacted |= node.compacts;
+            reading.entries.extend(node.entries);
+            called.extend(node.calls);
+            answered.extend(node.results);
+        }
+        reading.orphaned_calls = called.difference(&answered).count() as u64;
+        reading
+    }
+
+    fn is_confirmed(&self, uuid: &str) -> bool {
+        self.confirmed.iter().flatten().any(|known| known == uuid)
+    }
+
+    /// From the leaf back to the confirmed end, or to the beginning.
+    fn chain(&self, leaf: usize) -> (Vec<bool>, bool) {
+        let mut on_branch = vec![false; self.nodes.len()];
+        let mut at = leaf;
+        loop {
+            if std::mem::replace(&mut on_branch[at], true) {
+                return (on_branch, false);
+            }
+            match self.nodes[at].parent.as_deref() {
+                None => return (on_branch, self.confirmed.is_none()),
+                Some(parent) if self.is_confirmed(parent) => return (on_branch, true),
+                Some(parent) => match self.by_uuid.get(parent) {
+                    Some(&up) => at = up,
+                    None => return (on_branch, false),
+                },
+            }
+        }
+    }
+
+    /// Calls made in parallel are lines of one message whose results hang off different lines; the
+    /// chain goes on from one of them only, but the CLI replays them all.
+    fn add_parallel(&self, on_branch: &mut [bool]) {
+        let mut messages = HashSet::new();
+        for (node, _) in self.nodes.iter().zip(&*on_branch).filter(|(_, on)| **on) {
+            messages.extend(node.message.as_deref());
+        }
+        let mut calls = HashSet::new();
+        for (node, on) in self.nodes.iter().zip(&mut *on_branch) {
+            *on |= node
+                .message
+                .as_deref()
+                .is_some_and(|id| messages.contains(id));
+            calls.extend(node.calls.iter().filter(|_| *on));
+        }
+        for (node, on) in self.nodes.iter().zip(on_branch) {
+            *on |= node.results.iter().any(|id| calls.contains(id));
+        }
+    }
+
+    /// The last message and what hangs off it: what the next turn may go on from.
+    fn cursor_from(&self, leaf: Option<usize>) -> Option<String> {
+        let mut ends: Vec<&str> = match leaf.and_then(|at| self.nodes.get(at)) {
+            Some(node) => vec![node.uuid.as_str()],
+            None => self
+                .confirmed
+                .as_ref()?
+                .iter()
+                .map(String::as_str)
+                .collect(),
+        };
+        for node in self.nodes.iter().skip(leaf.map_or(0, |at| at + 1)) {
+            if node
+                .parent
+                .as_deref()
+                .is_some_and(|parent| ends.contains(&parent))
+            {
+                ends.push(&node.uuid);
+            }
+        }
+        if ends.len() > CURSOR_LINES {
+            ends.drain(1..=ends.len() - CURSOR_LINES);
+        }
+        Some(ends.join(" "))
+    }
+}

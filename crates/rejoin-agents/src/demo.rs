@@ -1,0 +1,310 @@
+//! The built-in agent: a hidden command of rejoin, a process of its own with real session files. It
+//! needs no key and no network, answers by recalling what it has been told, and is used only by
+//! name. The process itself is `rejoin/src/demo_agent.rs`; the two speak JSON lines.
+
+use std::path::{Path, PathBuf};
+
+use rejoin_core::{
+    Class, Context, Envelope, EventBody, Failure, Micros, Outcome, Runtime, SessionId, Usage,
+    Version, strip,
+};
+use serde::Deserialize;
+
+use crate::adapter::{Adapter, CommandSpec, ProofEnv, ReadEntry, Reading, RunOrder, SessionReader};
+use crate::environment::EnvRules;
+use crate::stream::{Answer, End, EndCause, Ran, StreamParser};
+
+const PRODUCT: &str = "rejoin demo agent";
+
+pub(crate) struct Demo;
+
+impl Adapter for Demo {
+    fn name(&self) -> &'static str {
+        "demo"
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn install(&self) -> &'static str {
+        "it is built in"
+    }
+
+    fn prelude(&self) -> &'static [&'static str] {
+        &["demo-agent"]
+    }
+
+    fn runtime(&self, version_output: &str) -> Option<Runtime> {
+        let version = version_output.trim().strip_prefix(PRODUCT)?.trim();
+        Some(Runtime {
+            product: PRODUCT.into(),
+            version: Version(version.into()),
+        })
+    }
+
+    fn probe(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    fn judge_probe(&self, _stdout: &str, _stderr: &str) -> Option<String> {
+        None
+    }
+
+    fn proof(&self, _at: &ProofEnv<'_>) -> Option<Vec<(String, String)>> {
+        None
+    }
+
+    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
+        if envelope.tools.is_some() {
+            return Err("the demo agent has no tools to choose from; leave out --tools".into());
+        }
+        Ok(())
+    }
+
+    fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
+        let (flag, id) = match order.plan.session() {
+            Some(trusted) => ("--resume", trusted.id()),
+            None => ("--session-id", order.new_session),
+        };
+        let mut args = vec![flag.to_owned(), id.to_string()];
+        args.extend(order.extra_args.iter().cloned());
+        let prompt = serde_json::json!({
+            "id": order.prompt_id,
+            "context": order.composed.context,
+            "message": order.composed.message,
+        });
+        CommandSpec {
+            args,
+            stdin: format!("{prompt}\n"),
+            ..CommandSpec::default()
+        }
+    }
+
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(DemoStream::default())
+    }
+
+    fn environment(&self) -> EnvRules {
+        EnvRules {
+            vendor: Some("none"),
+            ..EnvRules::default()
+        }
+    }
+
+    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        Some(Path::new(&env("HOME")?).join(".rejoin-demo"))
+    }
+
+    fn session_file(&self, _folder: &str, session: &SessionId) -> String {
+        format!("sessions/{session}.jsonl")
+    }
+
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        let reading = Reading {
+            connected: true,
+            cursor: cursor.map(str::to_owned),
+            ..Reading::default()
+        };
+        Box::new(DemoReader { reading })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line {
+    Start {
+        session: SessionId,
+        model: String,
+        version: String,
+    },
+    Text {
+        text: String,
+    },
+    Done {
+        input: u64,
+        output: u64,
+        context: u64,
+    },
+    Error {
+        error: String,
+        unknown_session: bool,
+    },
+}
+
+#[derive(Default)]
+struct DemoStream {
+    session: Option<SessionId>,
+    model: Option<String>,
+    version: Option<String>,
+    text: String,
+    done: Option<(Usage, Context)>,
+    error: Option<(String, bool)>,
+    stderr: String,
+    unknown_lines: u64,
+}
+
+impl StreamParser for DemoStream {
+    fn line(&mut self, line: &[u8]) -> Vec<EventBody> {
+        match serde_json::from_slice(line) {
+            Ok(Line::Start {
+                session,
+                model,
+                version,
+            }) => {
+                self.session = Some(session.clone());
+                self.model = Some(model.clone());
+                self.version = Some(version.clone());
+                vec![EventBody::TurnStarted {
+                    session_id: Some(session.to_string()),
+                    model: Some(model),
+                    version: Some(version),
+                    tools: vec![],
+                    permission: None,
+                }]
+            }
+            Ok(Line::Text { text }) => {
+                self.text.push_str(&text);
+                vec![EventBody::Text {
+                    text,
+                    parent_tool: None,
+                }]
+            }
+            Ok(Line::Done {
+                input,
+                output,
+                context,
+            }) => {
+                let usage = Usage {
+                    input,
+                    output,
+                    ..Usage::default()
+                };
+                let context = Context {
+                    used: context,
+                    window: 200_000,
+                };
+                self.done = Some((usage, context));
+                vec![EventBody::Usage {
+                    usage,
+                    context: Some(context),
+                }]
+            }
+            Ok(Line::Error {
+                error,
+                unknown_session,
+            }) => {
+                self.error = Some((error, unknown_session));
+                vec![]
+            }
+            Err(_) => {
+                self.unknown_lines += 1;
+                vec![EventBody::Raw {
+                    line: String::from_utf8_lossy(line).into_owned(),
+                }]
+            }
+        }
+    }
+
+    fn stderr(&mut self, line: &[u8]) {
+        self.stderr = String::from_utf8_lossy(line).into_owned();
+    }
+
+    fn answers(&mut self) -> Vec<Answer> {
+        vec![]
+    }
+
+    fn finish(self: Box<Self>, end: &End) -> Ran {
+        let refused = self.error.as_ref().is_some_and(|(_, unknown)| *unknown);
+        let outcome = match (&self.done, end.cause) {
+            (Some(_), _) if !end.torn => Outcome::Succeeded,
+            (_, EndCause::Cancelled) => Outcome::Cancelled,
+            (_, EndCause::Unseen) => Outcome::Lost(Failure {
+                class: Class::Lost,
+                message: "the agent's process is gone and left no final line".into(),
+            }),
+            (_, cause) => Outcome::Failed(self.failure(cause, end)),
+        };
+        let (usage, context) = self.done.unzip();
+        Ran {
+            outcome,
+            refused,
+            text: self.text,
+            session: self.session,
+            model: self.model,
+            version: self.version,
+            usage: usage.unwrap_or_default(),
+            total: usage.map(|_| Micros(0)),
+            context,
+            denied: vec![],
+            tools_run: 0,
+            trail: vec![],
+            compacted: false,
+            unknown_lines: self.unknown_lines,
+        }
+    }
+}
+
+impl DemoStream {
+    fn failure(&self, cause: EndCause, end: &End) -> Failure {
+        if let Some((message, unknown)) = &self.error {
+            let class = if *unknown {
+                Class::Refused
+            } else {
+                Class::Unknown
+            };
+            return Failure {
+                class,
+                message: message.clone(),
+            };
+        }
+        let class = match cause {
+            EndCause::WallLimit | EndCause::IdleLimit => Class::TimeLimit,
+            EndCause::CostLimit => Class::CostLimit,
+            EndCause::SpoolFull | EndCause::DiskFull => Class::DiskFull,
+            EndCause::NotStarted => Class::NotStarted,
+            EndCause::ByItself | EndCause::Cancelled | EndCause::Unseen => Class::Crashed,
+        };
+        let message = match (end.signal, end.code) {
+            (Some(signal), _) => format!("the demo agent was killed by signal {signal}"),
+            (None, Some(code)) => format!("the demo agent ended with code {code}. {}", self.stderr),
+            (None, None) => "the demo agent did not finish".into(),
+        };
+        Failure { class, message }
+    }
+}
+
+/// A session line: what was said, by whom, and after which line.
+#[derive(Deserialize)]
+struct Said {
+    id: String,
+    after: Option<String>,
+    role: String,
+    text: String,
+}
+
+struct DemoReader {
+    reading: Reading,
+}
+
+impl SessionReader for DemoReader {
+    fn line(&mut self, line: &[u8]) {
+        let Ok(said) = serde_json::from_slice::<Said>(line) else {
+            self.reading.damaged_lines += 1;
+            return;
+        };
+        self.reading.connected &= said.after == self.reading.cursor;
+        self.reading.cursor = Some(said.id.clone());
+        self.reading.entries.push(match said.role.as_str() {
+            "user" => ReadEntry::Prompt {
+                id: said.id,
+                text: strip(&said.text),
+            },
+            _ => ReadEntry::Answer { text: said.text },
+        });
+    }
+
+    fn finish(self: Box<Self>) -> Reading {
+        self.reading
+    }
+}

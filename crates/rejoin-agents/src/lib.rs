@@ -1,0 +1,23 @@
+//! One file per coding CLI: how to call it, how to read what it prints, where its sessions lie and
+//! how to read them. Data in, data out: nothing here starts a process, opens a file or looks at the
+//! environment, so every trap of a CLI can be tested with captured bytes.
+
+mod adapter;
+mod claude;
+mod demo;
+mod environment;
+mod stream;
+
+pub use adapter::{
+    Adapter, CommandSpec, Facts, LiveMark, Neutral, ProofEnv, ReadEntry, Reading, RunOrder,
+    SessionReader,
+};
+pub use environment::{EnvRules, MARKER, compose_env};
+pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
+
+/// Every agent that is built in. A new one is a file, and a line here.
+pub const ADAPTERS: &[&dyn Adapter] = &[&claude::Claude, &demo::Demo];
+
+pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
+    ADAPTERS.iter().copied().find(|a| a.name() == name)
+}

@@ -1,0 +1,88 @@
+//! What a CLI prints, turned into events and, at the end, into one report.
+
+use rejoin_core::{Context, EventBody, Micros, Outcome, SessionId, ToolNote, Usage};
+use serde::{Deserialize, Serialize};
+
+/// Reads one run's output. Never fails: a line nobody understands becomes `Raw` and is counted.
+pub trait StreamParser: Send {
+    /// One complete line of stdout, without its newline; any bytes.
+    fn line(&mut self, line: &[u8]) -> Vec<EventBody>;
+
+    /// One line of stderr.
+    fn stderr(&mut self, line: &[u8]);
+
+    /// What the CLI asked and nobody is there to answer: the lines to write to its stdin.
+    fn answers(&mut self) -> Vec<Answer>;
+
+    /// Call once, after the last line.
+    fn finish(self: Box<Self>, end: &End) -> Ran;
+}
+
+/// A reply to something the CLI asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// To be written to stdin, with its newline.
+    pub line: String,
+    pub event: EventBody,
+}
+
+/// How the process ended, as far as anybody saw.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct End {
+    /// None: nobody saw it end (the shim died).
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub cause: EndCause,
+    /// The last line of stdout has no end: it is never success.
+    pub torn: bool,
+    pub asked_session: Option<SessionId>,
+}
+
+/// What made it end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndCause {
+    #[default]
+    ByItself,
+    Cancelled,
+    WallLimit,
+    IdleLimit,
+    CostLimit,
+    SpoolFull,
+    DiskFull,
+    NotStarted,
+    /// The shim is gone; judged by the files alone.
+    Unseen,
+}
+
+/// What one run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    pub outcome: Outcome,
+    /// The CLI said it does not know the session it was to resume.
+    pub refused: bool,
+    /// All main-thread text of the answer.
+    pub text: String,
+    /// As the CLI reported it.
+    pub session: Option<SessionId>,
+    pub model: Option<String>,
+    pub version: Option<String>,
+    pub usage: Usage,
+    /// The CLI's running total, whatever that covers.
+    pub total: Option<Micros>,
+    pub context: Option<Context>,
+    pub denied: Vec<Denied>,
+    /// Tool calls seen, finished or not; sub-agents' included.
+    pub tools_run: u64,
+    pub trail: Vec<ToolNote>,
+    pub compacted: bool,
+    pub unknown_lines: u64,
+}
+
+/// A tool call that was not allowed. Shown, never swallowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denied {
+    pub tool: String,
+    pub id: String,
+    pub input: String,
+}

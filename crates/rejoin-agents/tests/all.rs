@@ -1,0 +1,10 @@
+//! One binary for all tests from outside.
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
+#![allow(clippy::disallowed_methods, reason = "fixtures are read with std::fs")]
+
+#[path = "all/claude_command.rs"]
+mod claude_command;
+#[path = "all/claude_session.rs"]
+mod claude_session;
+#[path = "all/claude_stream.rs"]
+mod claude_stream;
