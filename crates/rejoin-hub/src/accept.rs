@@ -1,0 +1,245 @@
+//! Accepts a message: one transaction, before anything is started for it.
+
+use rejoin_core::{AgentName, ConversationId, EventBody, PermissionMode, Role, Scope, TurnId};
+use rejoin_store::{
+    AgentSettings, Conversation, NewConversation, NewMessage, NewTurn, StoredTurn, Tx,
+};
+use serde_json::Value;
+
+use crate::Hub;
+use crate::error::{Error, Result};
+use crate::request::TurnRequest;
+
+/// A message as it comes in.
+#[derive(Debug, Clone)]
+pub struct Incoming {
+    pub target: Target,
+    pub text: String,
+    /// None: the agent of the newest turn, or `default_agent` in a new conversation.
+    pub agent: Option<AgentName>,
+    pub default_agent: AgentName,
+    /// None: the conversation's folder, or `here` in a new one.
+    pub workdir: Option<String>,
+    pub here: String,
+    pub title: Option<String>,
+    pub scope: Scope,
+    /// Overrides for this turn; in a new conversation they become its own.
+    pub permission: Option<PermissionMode>,
+    pub tools: Option<Vec<String>>,
+    pub deny_tools: Option<Vec<String>>,
+    pub model: Option<String>,
+    pub default_model: Option<String>,
+    pub request: TurnRequest,
+    pub client_key: Option<String>,
+    pub refuse_if_busy: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum Target {
+    New,
+    Conversation(ConversationId),
+    /// Continues the conversation with that key, or starts it.
+    Key(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    pub conversation: ConversationId,
+    pub turn: TurnId,
+    /// The same key came before: this is that turn as it stands.
+    pub replayed: bool,
+    /// The conversation was made for this message.
+    pub created: bool,
+}
+
+const TITLE: usize = 60;
+
+impl Hub {
+    pub async fn accept(&self, incoming: &Incoming) -> Result<Accepted> {
+        let now = self.clock.now();
+        let mut tx = self.store.begin().await?;
+        if let Some(key) = &incoming.client_key
+            && let Some(before) = tx.turn_by_key(key).await?
+        {
+            return replay(&mut tx, &before, incoming, key).await;
+        }
+        let known = match &incoming.target {
+            Target::New => None,
+            Target::Key(key) => tx.conversation_by_key(key).await?,
+            Target::Conversation(id) => {
+                let found = tx.conversation(*id).await?;
+                Some(
+                    found
+                        .ok_or_else(|| Error::NotFound(format!("there is no conversation {id}")))?,
+                )
+            }
+        };
+        let created = known.is_none();
+        let conversation = match known {
+            Some(conversation) => conversation,
+            None => self.start_conversation(&mut tx, incoming, now).await?,
+        };
+        let busy = tx.unfinished_turn(conversation.id).await?.is_some()
+            || tx.oldest_queued(conversation.id).await?.is_some();
+        if incoming.refuse_if_busy && busy {
+            return Err(Error::Busy);
+        }
+        let agent = incoming
+            .agent
+            .clone()
+            .unwrap_or_else(|| conversation.agent.clone());
+        let request = settle_request(&mut tx, incoming, &conversation, &agent).await?;
+        let (turn, message) = (self.clock.turn_id()?, self.clock.message_id()?);
+        let new = NewMessage {
+            id: message,
+            conversation: conversation.id,
+            turn,
+            role: Role::User,
+            agent: None,
+            text: &incoming.text,
+            trail: &[],
+            now,
+        };
+        tx.accept_message(&new).await?;
+        tx.add_turn(&NewTurn {
+            id: turn,
+            conversation: conversation.id,
+            message,
+            agent: &agent,
+            request: to_json(&request)?,
+            client_key: incoming.client_key.as_deref(),
+            machine: &self.machine,
+            now,
+        })
+        .await?;
+        tx.touch_conversation(conversation.id, &agent, &request.workdir, now)
+            .await?;
+        let event = EventBody::TurnAccepted {
+            message_id: message,
+        };
+        tx.add_events(conversation.id, turn, now, &[event]).await?;
+        tx.commit().await?;
+        Ok(Accepted {
+            conversation: conversation.id,
+            turn,
+            replayed: false,
+            created,
+        })
+    }
+
+    async fn start_conversation(
+        &self,
+        tx: &mut Tx,
+        incoming: &Incoming,
+        now: i64,
+    ) -> Result<Conversation> {
+        let id = self.clock.conversation_id()?;
+        let new = NewConversation {
+            id,
+            key: match &incoming.target {
+                Target::Key(key) => Some(key.clone()),
+                Target::New | Target::Conversation(_) => None,
+            },
+            title: incoming
+                .title
+                .clone()
+                .unwrap_or_else(|| title_of(&incoming.text)),
+            agent: incoming
+                .agent
+                .clone()
+                .unwrap_or_else(|| incoming.default_agent.clone()),
+            workdir: incoming
+                .workdir
+                .clone()
+                .unwrap_or_else(|| incoming.here.clone()),
+            permission: incoming.permission.unwrap_or_default(),
+            scope: incoming.scope,
+            now,
+        };
+        tx.add_conversation(&new).await?;
+        tx.conversation(id)
+            .await?
+            .ok_or_else(|| Error::Internal("a new conversation is gone".into()))
+    }
+}
+
+/// The turn's own request: flags of this turn over what belongs to the conversation. The first turn
+/// with an agent settles model and tools for it.
+async fn settle_request(
+    tx: &mut Tx,
+    incoming: &Incoming,
+    c: &Conversation,
+    agent: &AgentName,
+) -> Result<TurnRequest> {
+    let mut settings = c.settings.clone();
+    if !settings.contains_key(agent.as_str()) {
+        let own = AgentSettings {
+            model: incoming.model.clone(),
+            tools: incoming.tools.clone(),
+            deny_tools: incoming.deny_tools.clone().unwrap_or_default(),
+        };
+        settings.insert(agent.to_string(), own);
+        tx.set_agent_settings(c.id, &settings).await?;
+    }
+    let own = settings.get(agent.as_str()).cloned().unwrap_or_default();
+    let mut request = incoming.request.clone();
+    request.workdir = incoming
+        .workdir
+        .clone()
+        .unwrap_or_else(|| c.workdir.clone());
+    request.model = incoming
+        .model
+        .clone()
+        .or(own.model)
+        .or_else(|| incoming.default_model.clone());
+    request.envelope.mode = incoming.permission.unwrap_or(c.permission);
+    request.envelope.tools = incoming.tools.clone().or(own.tools);
+    request.envelope.deny_tools = incoming.deny_tools.clone().unwrap_or(own.deny_tools);
+    Ok(request)
+}
+
+/// A replay returns the same turn and never runs again; another message under the key is refused.
+async fn replay(
+    tx: &mut Tx,
+    before: &StoredTurn,
+    incoming: &Incoming,
+    key: &str,
+) -> Result<Accepted> {
+    let same_text = tx
+        .message(before.message)
+        .await?
+        .is_some_and(|m| m.message.text == incoming.text);
+    let conversation = tx.conversation(before.conversation).await?;
+    let same_target = match &incoming.target {
+        Target::New => true,
+        Target::Conversation(id) => *id == before.conversation,
+        Target::Key(key) => conversation.is_some_and(|c| c.key.as_ref() == Some(key)),
+    };
+    if !(same_text && same_target) {
+        return Err(Error::KeyReused(key.to_owned()));
+    }
+    Ok(Accepted {
+        conversation: before.conversation,
+        turn: before.id,
+        replayed: true,
+        created: false,
+    })
+}
+
+fn title_of(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean: String = line.chars().filter(|c| !c.is_control()).collect();
+    if clean.chars().count() <= TITLE {
+        return clean;
+    }
+    let cut: String = clean.chars().take(TITLE).collect();
+    let end = cut
+        .rfind(' ')
+        .filter(|at| *at > TITLE / 2)
+        .unwrap_or(cut.len());
+    format!("{}…", &cut[..end])
+}
+
+pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<Value> {
+    serde_json::to_value(value).map_err(|e| Error::Internal(e.to_string()))
+}

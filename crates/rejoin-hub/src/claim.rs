@@ -1,0 +1,122 @@
+//! Hands turns out: one holder at a time, in order, with a fence against those who lost theirs.
+
+use rejoin_core::{ConversationId, Message, TurnId};
+use rejoin_store::{Attempt, Conversation, StoredTurn};
+
+use crate::Hub;
+use crate::error::{Error, Result};
+use crate::request::TurnRequest;
+
+/// What to do next for a conversation.
+#[derive(Debug, Clone)]
+pub enum Next {
+    /// Nothing is queued and nothing runs.
+    Idle,
+    /// Somebody holds a turn; whether that somebody lives is for the caller to find out.
+    Held(Box<StoredTurn>),
+    Queued(TurnId),
+}
+
+/// A turn in the hands of a runner.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    pub turn: StoredTurn,
+    pub conversation: Conversation,
+    pub message: Message,
+    pub request: TurnRequest,
+    pub attempts: Vec<Attempt>,
+}
+
+impl Hub {
+    pub async fn next(&self, c: ConversationId) -> Result<Next> {
+        let mut read = self.store.read().await?;
+        if let Some(turn) = read.unfinished_turn(c).await? {
+            return Ok(Next::Held(Box::new(turn)));
+        }
+        Ok(read
+            .oldest_queued(c)
+            .await?
+            .map_or(Next::Idle, Next::Queued))
+    }
+
+    /// Takes a queued turn; its message takes its place in the history.
+    pub async fn claim(&self, turn: TurnId, holder: &str) -> Result<Claimed> {
+        let mut tx = self.store.begin().await?;
+        tx.claim_turn(turn, holder, self.clock.now()).await?;
+        let stored = tx.turn(turn).await?.ok_or_else(gone)?;
+        tx.place_message(stored.message).await?;
+        tx.commit().await?;
+        self.claimed(turn).await
+    }
+
+    /// Takes a turn whose holder is gone.
+    pub async fn take_over(&self, turn: &StoredTurn, holder: &str) -> Result<Claimed> {
+        let mut tx = self.store.begin().await?;
+        tx.take_over_turn(turn.id, turn.fence, holder).await?;
+        tx.commit().await?;
+        self.claimed(turn.id).await
+    }
+
+    /// Nothing was started for it: back into the queue, as if never claimed.
+    pub async fn requeue(&self, claimed: &Claimed) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.requeue_turn(claimed.turn.id, claimed.turn.fence).await?;
+        for attempt in tx.attempts(claimed.turn.id).await? {
+            tx.forget_pin(attempt.pin).await?;
+        }
+        tx.forget_attempts(claimed.turn.id).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// Takes a message back for which nothing ran (`would_reseed`, a permission that cannot be
+    /// expressed): as if it had never been sent.
+    pub async fn withdraw(&self, claimed: &Claimed) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
+        tx.withdraw_turn(claimed.turn.id).await?;
+        tx.withdraw_message(claimed.turn.message).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    pub async fn ask_cancel(&self, turn: TurnId) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.ask_cancel(turn).await?;
+        Ok(tx.commit().await?)
+    }
+
+    pub async fn cancel_asked(&self, turn: TurnId) -> Result<bool> {
+        Ok(self
+            .store
+            .read()
+            .await?
+            .turn(turn)
+            .await?
+            .is_some_and(|t| t.cancel))
+    }
+
+    async fn claimed(&self, turn: TurnId) -> Result<Claimed> {
+        let mut read = self.store.read().await?;
+        let turn = read.turn(turn).await?.ok_or_else(gone)?;
+        let conversation = read
+            .conversation(turn.conversation)
+            .await?
+            .ok_or_else(gone)?;
+        let message = read.message(turn.message).await?.ok_or_else(gone)?.message;
+        let attempts = read.attempts(turn.id).await?;
+        let request = serde_json::from_value(turn.request.clone())
+            .map_err(|e| Error::Internal(format!("the request of a turn cannot be read: {e}")))?;
+        Ok(Claimed {
+            turn,
+            conversation,
+            message,
+            request,
+            attempts,
+        })
+    }
+}
+
+fn gone() -> Error {
+    Error::NotFound("the turn is gone".into())
+}

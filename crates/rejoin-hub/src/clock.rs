@@ -1,0 +1,70 @@
+//! Time and randomness enter here, and nowhere else.
+
+use rejoin_core::{ConversationId, MessageId, PinId, SessionId, TurnId};
+
+use crate::error::{Error, Result};
+
+/// The system's clock and random numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Clock;
+
+impl Clock {
+    /// Microseconds since 1970, UTC.
+    pub fn now(self) -> i64 {
+        jiff::Timestamp::now().as_microsecond()
+    }
+
+    pub fn conversation_id(self) -> Result<ConversationId> {
+        self.parts()
+            .map(|(ms, random)| ConversationId::from_parts(ms, random))
+    }
+
+    pub fn turn_id(self) -> Result<TurnId> {
+        self.parts()
+            .map(|(ms, random)| TurnId::from_parts(ms, random))
+    }
+
+    pub fn message_id(self) -> Result<MessageId> {
+        self.parts()
+            .map(|(ms, random)| MessageId::from_parts(ms, random))
+    }
+
+    pub fn pin_id(self) -> Result<PinId> {
+        self.parts()
+            .map(|(ms, random)| PinId::from_parts(ms, random))
+    }
+
+    /// A random UUID (version 4), as the CLIs expect their session and line ids.
+    pub fn foreign_id(self) -> Result<SessionId> {
+        let mut bytes = [0; 16];
+        fill(&mut bytes)?;
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+        let text = [
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..],
+        ]
+        .join("-");
+        SessionId::new(text).map_err(|e| Error::Internal(e.to_string()))
+    }
+
+    fn parts(self) -> Result<(u64, [u8; 10])> {
+        let mut random = [0; 10];
+        fill(&mut random)?;
+        Ok(((self.now() / 1000).max(0) as u64, random))
+    }
+}
+
+fn fill(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|e| Error::Internal(format!("no random numbers: {e}")))
+}
+
+/// Microseconds as people and JSON read them.
+pub fn rfc3339(micros: i64) -> String {
+    jiff::Timestamp::from_microsecond(micros)
+        .map_or_else(|_| micros.to_string(), |t| format!("{t:.3}"))
+}

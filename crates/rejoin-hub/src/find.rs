@@ -1,0 +1,121 @@
+//! Finds what somebody named: by id, handle, unique prefix, `last`, or key.
+
+use rejoin_core::{ConversationId, Handle, HandleRef, MessageId, TurnId};
+use rejoin_store::{Conversation, ListFilter, StoredTurn};
+
+use crate::Hub;
+use crate::error::{Error, Result};
+
+/// A conversation, and the message in it that was named, if one was.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub conversation: Conversation,
+    pub message: Option<i64>,
+}
+
+impl Hub {
+    /// `folders`: where `last` looks, nearest first.
+    pub async fn find(&self, name: &str, folders: &[String]) -> Result<Found> {
+        let parsed = HandleRef::parse(name);
+        if let Some(conversation) = self
+            .conversation_named(parsed.conversation, folders)
+            .await?
+        {
+            return Ok(Found {
+                conversation,
+                message: parsed.message,
+            });
+        }
+        if parsed.message.is_some()
+            && let Some(conversation) = self.conversation_named(name, folders).await?
+        {
+            return Ok(Found {
+                conversation,
+                message: None,
+            });
+        }
+        Err(Error::NotFound(format!(
+            "there is no conversation `{name}`"
+        )))
+    }
+
+    /// A turn: by its id, by a message of it, or the last of a conversation.
+    pub async fn find_turn(&self, name: &str, folders: &[String]) -> Result<StoredTurn> {
+        let mut read = self.store.read().await?;
+        if let Ok(id) = name.parse::<TurnId>() {
+            if let Some(turn) = read.turn(id).await? {
+                return Ok(turn);
+            }
+            if let Some(message) = read.message(MessageId::from_uuid(id.uuid())).await? {
+                return read.turn(message.turn).await?.ok_or_else(|| no_turn(name));
+            }
+        }
+        let found = self.find(name, folders).await?;
+        let turn = match found.message {
+            None => read.last_turn(found.conversation.id).await?,
+            Some(seq) => match read.message_at(found.conversation.id, seq).await? {
+                Some(message) => read.turn(message.turn).await?,
+                None => None,
+            },
+        };
+        turn.ok_or_else(|| no_turn(name))
+    }
+
+    async fn conversation_named(
+        &self,
+        name: &str,
+        folders: &[String],
+    ) -> Result<Option<Conversation>> {
+        let mut read = self.store.read().await?;
+        if let Ok(id) = name.parse::<ConversationId>() {
+            return Ok(read.conversation(id).await?);
+        }
+        if name == "last" {
+            for folder in folders {
+                if let Some(found) = read.last_conversation_in(folder).await? {
+                    return Ok(Some(found));
+                }
+            }
+            return Err(self.no_last().await?);
+        }
+        if Handle::looks_like(name) {
+            let mut found = read.conversations_by_handle(name).await?;
+            if found.len() > 1 {
+                let mut choices = vec![];
+                for one in &found {
+                    choices.push(read.short_handle(&one.handle).await?);
+                }
+                return Err(Error::Ambiguous {
+                    text: name.into(),
+                    choices: choices.join(", "),
+                });
+            }
+            if let Some(one) = found.pop() {
+                return Ok(Some(one));
+            }
+        }
+        Ok(read.conversation_by_key(name).await?)
+    }
+
+    async fn no_last(&self) -> Result<Error> {
+        let mut read = self.store.read().await?;
+        let newest = read
+            .list_conversations(&ListFilter {
+                limit: 1,
+                ..ListFilter::default()
+            })
+            .await?;
+        Ok(Error::NotFound(match newest.first() {
+            None => "there is no conversation yet".into(),
+            Some(c) => format!(
+                "no conversation was used in this folder; the newest elsewhere is {} in {}",
+                read.short_handle(&c.handle).await?,
+                c.workdir
+            ),
+        }))
+    }
+}
+
+fn no_turn(name: &str) -> Error {
+    Error::NotFound(format!("there is no turn `{name}`"))
+}

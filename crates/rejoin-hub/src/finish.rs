@@ -1,0 +1,176 @@
+//! Ends a turn: outcome, answer, cost and pin in one transaction.
+
+use rejoin_core::{
+    Context, Cost, EventBody, Failure, FileMark, Pin, PinId, Role, SummaryFacts, ToolNote,
+    TurnStatus, Usage, summary,
+};
+use rejoin_store::{Ending, NewMessage, TurnRecord};
+use serde_json::Value;
+
+use crate::Hub;
+use crate::claim::Claimed;
+use crate::error::Result;
+
+/// What a run came to, once its processes are gone and its session was read.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    pub status: TurnStatus,
+    /// The answer; only a succeeded turn has one.
+    pub answer: Option<String>,
+    pub error: Option<Failure>,
+    pub trail: Vec<ToolNote>,
+    pub record: TurnRecord,
+    pub model: Option<String>,
+    pub usage: Option<Usage>,
+    pub cost: Cost,
+    pub context: Option<Context>,
+    pub denied: Value,
+    pub saved: String,
+    pub attempt: Option<i64>,
+    pub pin: PinEnd,
+}
+
+/// What becomes of the session.
+#[derive(Debug, Clone)]
+pub enum PinEnd {
+    /// Nothing was opened.
+    None,
+    /// Read, and found to hold the prompt and the answer. `pin.seen.value` is the value with the
+    /// prompt; the answer is folded in here, in the transaction that gives it its place.
+    Confirm(Box<Pin>),
+    /// Cut back to its confirmed bytes.
+    PutBack {
+        id: PinId,
+        files: Vec<FileMark>,
+        failures: u32,
+    },
+    Retire {
+        id: PinId,
+        why: String,
+    },
+}
+
+impl Hub {
+    pub async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
+        let now = self.clock.now();
+        let (turn, conversation) = (&claimed.turn, claimed.conversation.id);
+        let reply = settled
+            .answer
+            .as_ref()
+            .map(|_| self.clock.message_id())
+            .transpose()?;
+        let handle = self
+            .store
+            .read()
+            .await?
+            .short_handle(&claimed.conversation.handle)
+            .await?;
+        let mut tx = self.store.begin().await?;
+        tx.holds(turn.id, turn.fence).await?;
+        let mut last_seq = claimed.message.seq;
+        match (&settled.answer, reply) {
+            (Some(text), Some(id)) => {
+                let new = NewMessage {
+                    id,
+                    conversation,
+                    turn: turn.id,
+                    role: Role::Assistant,
+                    agent: Some(&turn.agent),
+                    text,
+                    trail: &settled.trail,
+                    now,
+                };
+                last_seq = tx.add_reply(&new).await?;
+            }
+            _ => tx.mark_unanswered(turn.message, &settled.trail).await?,
+        }
+        match &settled.pin {
+            PinEnd::None => {}
+            PinEnd::Confirm(pin) => {
+                let mut pin = (**pin).clone();
+                if let Some(id) = reply
+                    && let Some(stored) = tx.message(id).await?
+                {
+                    pin.seen.value = pin.seen.value.fold(&stored.message.digest());
+                    pin.seen.messages += 1;
+                    pin.seen.last_seq = last_seq;
+                    pin.seen.last = Some(id);
+                }
+                tx.confirm_pin(&pin, now).await?;
+            }
+            PinEnd::PutBack {
+                id,
+                files,
+                failures,
+            } => tx.put_back_pin(*id, files, *failures, now).await?,
+            PinEnd::Retire { id, why } => tx.retire_pin(*id, why, now).await?,
+        }
+        if let Some(n) = settled.attempt {
+            tx.end_attempt(turn.id, n, settled.status.as_str()).await?;
+        }
+        let verdict = tx.turn(turn.id).await?.and_then(|t| t.verdict);
+        let reason = tx.turn(turn.id).await?.and_then(|t| t.reason);
+        let reference = format!("{handle}:{last_seq}");
+        let line = summary(&SummaryFacts {
+            status: settled.status,
+            verdict,
+            reason,
+            because: settled.record.because.as_deref(),
+            sent: settled.record.sent,
+            caught_up_by: settled.record.caught_up_by.as_deref(),
+            reference: &reference,
+            agent: turn.agent.as_str(),
+            model: settled
+                .model
+                .as_deref()
+                .or(claimed.request.model.as_deref()),
+            usage: settled.usage,
+            cost: settled.cost,
+            fresh_estimate: None,
+            duration_ms: duration_ms(turn.started_at, now),
+            failure: settled.error.as_ref(),
+            tools_run: settled.record.tools_run,
+            notes: &settled.record.notes,
+        });
+        let ending = Ending {
+            status: settled.status,
+            reply,
+            record: &settled.record,
+            model: settled.model.as_deref(),
+            usage: settled.usage,
+            cost: settled.cost,
+            context: settled.context,
+            denied: settled.denied.clone(),
+            error: settled.error.as_ref(),
+            saved: &settled.saved,
+            summary: &line,
+            now,
+        };
+        tx.end_turn(turn.id, turn.fence, &ending).await?;
+        tx.touch_conversation(conversation, &turn.agent, &claimed.request.workdir, now)
+            .await?;
+        let ended = EventBody::TurnEnded {
+            status: settled.status.to_string(),
+            summary: line,
+        };
+        tx.add_events(conversation, turn.id, now, &[ended]).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// `rejoin reset`: the sessions are not used again, the messages stay.
+    pub async fn reset(&self, c: rejoin_core::ConversationId) -> Result<u64> {
+        let mut tx = self.store.begin().await?;
+        if tx.unfinished_turn(c).await?.is_some() {
+            return Err(crate::error::Error::Busy);
+        }
+        let retired = tx
+            .retire_all_pins(c, "retired by rejoin reset", self.clock.now())
+            .await?;
+        tx.commit().await?;
+        Ok(retired)
+    }
+}
+
+pub(crate) fn duration_ms(started: Option<i64>, ended: i64) -> u64 {
+    started.map_or(0, |at| ((ended - at) / 1000).max(0) as u64)
+}

@@ -1,0 +1,38 @@
+//! The only crate that changes the state of a conversation: accepts messages, hands turns out,
+//! keeps what happened, ends them. In one process or behind HTTP, runners see it through
+//! [`HubLink`].
+
+mod accept;
+mod claim;
+mod clock;
+mod error;
+pub mod fault;
+mod find;
+mod finish;
+mod link;
+mod outlook;
+mod progress;
+mod request;
+mod view;
+
+use rejoin_store::Store;
+
+pub use accept::{Accepted, Incoming, Target};
+pub use claim::{Claimed, Next};
+pub use clock::{Clock, rfc3339};
+pub use error::{Error, Result};
+pub use find::Found;
+pub use finish::{PinEnd, Settled};
+pub use link::HubLink;
+pub use outlook::{Candidate, Outlook};
+pub use progress::{AttemptPlan, BeginAttempt, Confirmed, PinStart};
+pub use request::{FreshWish, TurnRequest};
+pub use view::{ConversationView, MessageView, SessionView, TurnView};
+
+/// Owns the state. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Hub {
+    pub store: Store,
+    pub clock: Clock,
+    pub machine: String,
+}

@@ -1,0 +1,137 @@
+//! What a runner needs of a hub, in-process here, over HTTP in a fleet: both walk the same code.
+
+use std::future::Future;
+
+use rejoin_agents::Facts;
+use rejoin_core::{Budget, EventBody, Message, PinId, Record, TurnId, TurnPlan};
+
+use crate::claim::Claimed;
+use crate::error::Result;
+use crate::finish::Settled;
+use crate::outlook::Outlook;
+use crate::progress::BeginAttempt;
+use crate::{Clock, Hub};
+
+pub trait HubLink: Send + Sync {
+    fn clock(&self) -> Clock;
+    fn machine(&self) -> &str;
+    fn outlook(&self, claimed: &Claimed) -> impl Future<Output = Result<Outlook>> + Send;
+    fn rest(
+        &self,
+        claimed: &Claimed,
+        outlook: &Outlook,
+        plan: &TurnPlan,
+    ) -> impl Future<Output = Result<Vec<Message>>> + Send;
+    fn record(
+        &self,
+        claimed: &Claimed,
+        outlook: &Outlook,
+        budget: Budget,
+    ) -> impl Future<Output = Result<Record>> + Send;
+    fn begin(
+        &self,
+        claimed: &Claimed,
+        begin: &BeginAttempt<'_>,
+    ) -> impl Future<Output = Result<()>> + Send;
+    fn append(
+        &self,
+        claimed: &Claimed,
+        n: i64,
+        events: &[EventBody],
+        spool: u64,
+    ) -> impl Future<Output = Result<()>> + Send;
+    fn retire(
+        &self,
+        claimed: &Claimed,
+        pin: PinId,
+        why: &str,
+    ) -> impl Future<Output = Result<()>> + Send;
+    fn finish(
+        &self,
+        claimed: &Claimed,
+        settled: &Settled,
+    ) -> impl Future<Output = Result<()>> + Send;
+    fn requeue(&self, claimed: &Claimed) -> impl Future<Output = Result<()>> + Send;
+    fn withdraw(&self, claimed: &Claimed) -> impl Future<Output = Result<()>> + Send;
+    fn cancel_asked(&self, turn: TurnId) -> impl Future<Output = Result<bool>> + Send;
+    fn binary(&self, identity: &str) -> impl Future<Output = Result<Option<Facts>>> + Send;
+    fn keep_binary(
+        &self,
+        identity: &str,
+        agent: &str,
+        facts: &Facts,
+    ) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl HubLink for Hub {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn machine(&self) -> &str {
+        &self.machine
+    }
+
+    async fn outlook(&self, claimed: &Claimed) -> Result<Outlook> {
+        let (c, agent) = (&claimed.conversation, &claimed.turn.agent);
+        Hub::outlook(self, c.id, c.scope, agent, Some(&claimed.message)).await
+    }
+
+    async fn rest(
+        &self,
+        claimed: &Claimed,
+        outlook: &Outlook,
+        plan: &TurnPlan,
+    ) -> Result<Vec<Message>> {
+        Hub::rest(self, claimed.conversation.id, outlook, plan).await
+    }
+
+    async fn record(&self, claimed: &Claimed, outlook: &Outlook, budget: Budget) -> Result<Record> {
+        Hub::record(self, claimed.conversation.id, outlook, budget).await
+    }
+
+    async fn begin(&self, claimed: &Claimed, begin: &BeginAttempt<'_>) -> Result<()> {
+        self.begin_attempt(claimed, begin).await
+    }
+
+    async fn append(
+        &self,
+        claimed: &Claimed,
+        n: i64,
+        events: &[EventBody],
+        spool: u64,
+    ) -> Result<()> {
+        Hub::append(self, claimed, n, events, spool).await
+    }
+
+    async fn retire(&self, claimed: &Claimed, pin: PinId, why: &str) -> Result<()> {
+        Hub::retire(self, claimed, pin, why).await
+    }
+
+    async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
+        Hub::finish(self, claimed, settled).await
+    }
+
+    async fn requeue(&self, claimed: &Claimed) -> Result<()> {
+        Hub::requeue(self, claimed).await
+    }
+
+    async fn withdraw(&self, claimed: &Claimed) -> Result<()> {
+        Hub::withdraw(self, claimed).await
+    }
+
+    async fn cancel_asked(&self, turn: TurnId) -> Result<bool> {
+        Hub::cancel_asked(self, turn).await
+    }
+
+    async fn binary(&self, identity: &str) -> Result<Option<Facts>> {
+        Ok(self.store.read().await?.binary(identity).await?)
+    }
+
+    async fn keep_binary(&self, identity: &str, agent: &str, facts: &Facts) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.keep_binary(identity, agent, facts, self.clock.now())
+            .await?;
+        Ok(tx.commit().await?)
+    }
+}

@@ -1,0 +1,169 @@
+//! Keeps what happens in a turn while it happens: the decision before anything is started, then
+//! events, each batch together with how far the spool was read.
+
+use rejoin_core::{
+    EventBody, FileMark, Folder, Micros, PinId, Reason, Runtime, ScopeValue, Sent, SessionId,
+    TotalsScope, Verdict,
+};
+use rejoin_store::{Attempt, TurnRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::Hub;
+use crate::accept::to_json;
+use crate::claim::Claimed;
+use crate::error::{Error, Result};
+
+/// All that is needed to settle a run, also by a process that did not start it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptPlan {
+    pub session: SessionId,
+    /// The value of the scope with the new message: folded with the answer it becomes the pin's.
+    pub value: [u8; 32],
+    pub messages: u64,
+    pub folder: Folder,
+    pub runtime: Runtime,
+    pub totals: TotalsScope,
+    pub model: Option<String>,
+    /// The agent's own home, and where in it the session lies.
+    pub home: String,
+    pub session_file: String,
+    /// The session as confirmed before this run; none: a new one.
+    pub confirmed: Option<Confirmed>,
+    pub sent: Sent,
+}
+
+/// What a resumed session was before the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Confirmed {
+    pub file: FileMark,
+    pub cursor: Option<String>,
+    pub total: Option<Micros>,
+    pub failures: u32,
+    pub compacted: bool,
+}
+
+impl AttemptPlan {
+    pub fn value(&self) -> ScopeValue {
+        ScopeValue(self.value)
+    }
+
+    pub fn read(attempt: &Attempt) -> Result<Self> {
+        serde_json::from_value(attempt.plan.clone())
+            .map_err(|e| Error::Internal(format!("the plan of an attempt cannot be read: {e}")))
+    }
+}
+
+/// Which pin a run writes to.
+#[derive(Debug, Clone, Copy)]
+pub enum PinStart {
+    New(PinId),
+    Existing(PinId),
+}
+
+impl PinStart {
+    pub fn id(self) -> PinId {
+        match self {
+            Self::New(id) | Self::Existing(id) => id,
+        }
+    }
+}
+
+/// A run that is about to begin.
+#[derive(Debug, Clone)]
+pub struct BeginAttempt<'a> {
+    pub n: i64,
+    pub verdict: Verdict,
+    pub reason: Option<Reason>,
+    pub prompt_id: String,
+    pub pin: PinStart,
+    pub plan: &'a AttemptPlan,
+    pub record: &'a TurnRecord,
+    /// The attempt before it was refused by the CLI.
+    pub refused: Option<i64>,
+}
+
+impl Hub {
+    /// One transaction: the decision, the attempt, and the pin as `open`; then it may be started.
+    pub async fn begin_attempt(&self, claimed: &Claimed, begin: &BeginAttempt<'_>) -> Result<()> {
+        let now = self.clock.now();
+        let (turn, conversation) = (claimed.turn.id, claimed.conversation.id);
+        let mut tx = self.store.begin().await?;
+        tx.decided(
+            turn,
+            claimed.turn.fence,
+            begin.verdict,
+            begin.reason,
+            begin.record,
+        )
+        .await?;
+        if let Some(n) = begin.refused {
+            tx.end_attempt(turn, n, "refused").await?;
+        }
+        tx.add_attempt(
+            turn,
+            &Attempt {
+                n: begin.n,
+                verdict: begin.verdict,
+                reason: begin.reason,
+                status: "running".into(),
+                session_id: begin.plan.session.to_string(),
+                pin: begin.pin.id(),
+                prompt_id: begin.prompt_id.clone(),
+                plan: to_json(begin.plan)?,
+                spool: 0,
+            },
+        )
+        .await?;
+        match begin.pin {
+            PinStart::New(id) => {
+                tx.open_new_pin(
+                    id,
+                    conversation,
+                    &claimed.turn.agent,
+                    &begin.plan.session,
+                    turn,
+                    now,
+                )
+                .await?;
+            }
+            PinStart::Existing(id) => tx.open_pin(id, turn, now).await?,
+        }
+        let decided = EventBody::TurnDecided {
+            verdict: begin.verdict.to_string(),
+            reason: begin.reason.map(|r| r.to_string()),
+            checks: begin.record.checks.clone(),
+            sent: to_json(&begin.record.sent)?,
+        };
+        tx.add_events(conversation, turn, now, &[decided]).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Commits events and how far the spool was read for them, together: each line counts once.
+    pub async fn append(
+        &self,
+        claimed: &Claimed,
+        n: i64,
+        events: &[EventBody],
+        spool: u64,
+    ) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
+        tx.advance_spool(claimed.turn.id, n, spool as i64).await?;
+        tx.add_events(
+            claimed.conversation.id,
+            claimed.turn.id,
+            self.clock.now(),
+            events,
+        )
+        .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The CLI refused the session: it is never offered again.
+    pub async fn retire(&self, claimed: &Claimed, pin: PinId, why: &str) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
+        tx.retire_pin(pin, why, self.clock.now()).await?;
+        Ok(tx.commit().await?)
+    }
+}

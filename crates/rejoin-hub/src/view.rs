@@ -1,0 +1,274 @@
+//! The JSON of the outer contract: turns, conversations, messages. Fields may be added, none
+//! renamed.
+
+use rejoin_core::{Context, ConversationId, MessageId, MessageState, Role, Sent, TurnId, Usage};
+use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::Hub;
+use crate::clock::rfc3339;
+use crate::error::{Error, Result};
+use crate::finish::duration_ms;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct TurnView {
+    pub conversation_id: ConversationId,
+    pub turn_id: TurnId,
+    pub message_id: MessageId,
+    pub reply_id: Option<MessageId>,
+    pub handle: String,
+    pub agent: String,
+    pub model: Option<String>,
+    pub status: String,
+    pub text: Option<String>,
+    pub summary: String,
+    pub verdict: Option<String>,
+    pub reason: Option<String>,
+    pub checks: Value,
+    pub sent: Sent,
+    pub session_id: Option<String>,
+    pub attempts: Vec<AttemptView>,
+    pub usage: Usage,
+    pub cost_usd: Option<f64>,
+    pub context: Option<Context>,
+    pub denied: Value,
+    pub saved: String,
+    pub tier: Option<String>,
+    pub parent_turn_id: Option<TurnId>,
+    pub machine: String,
+    pub started_at: Option<String>,
+    pub duration_ms: u64,
+    pub policy: Value,
+    pub version: Option<String>,
+    pub command: Vec<String>,
+    pub leftovers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorView>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct AttemptView {
+    pub verdict: String,
+    pub reason: Option<String>,
+    pub status: String,
+    pub session_id: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ErrorView {
+    pub class: String,
+    pub message: String,
+    #[serde(rename = "try")]
+    pub next: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ConversationView {
+    pub id: ConversationId,
+    pub handle: String,
+    pub key: Option<String>,
+    pub title: String,
+    pub agent: String,
+    pub workdir: String,
+    pub permission: String,
+    pub scope: String,
+    pub state: String,
+    pub created_at: String,
+    pub updated_at: String,
+    pub cost_usd: Option<f64>,
+    pub last_turn: Option<Value>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct MessageView {
+    pub id: MessageId,
+    pub seq: Option<i64>,
+    pub role: Role,
+    pub agent: Option<String>,
+    pub text: String,
+    pub turn_id: TurnId,
+    pub edited: bool,
+    pub origin: String,
+    pub state: MessageState,
+    pub created_at: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SessionView {
+    pub agent: String,
+    pub session_id: String,
+    pub state: String,
+    pub why: Option<String>,
+    pub seen_message_id: Option<MessageId>,
+    pub epoch: i64,
+    pub machine: Option<String>,
+}
+
+impl Hub {
+    pub async fn turn_view(&self, id: TurnId) -> Result<TurnView> {
+        let mut read = self.store.read().await?;
+        let turn = read
+            .turn(id)
+            .await?
+            .ok_or_else(|| Error::NotFound(format!("there is no turn {id}")))?;
+        turn_view(&mut read, turn).await
+    }
+
+    pub async fn turn_views(&self, c: ConversationId) -> Result<Vec<TurnView>> {
+        let mut read = self.store.read().await?;
+        let mut views = vec![];
+        for turn in read.turns_of(c).await? {
+            views.push(turn_view(&mut read, turn).await?);
+        }
+        Ok(views)
+    }
+
+    pub async fn conversation_view(&self, c: &Conversation) -> Result<ConversationView> {
+        let mut read = self.store.read().await?;
+        let state = match read.unfinished_turn(c.id).await? {
+            Some(turn) => turn.status.to_string(),
+            None if read.has_queued(c.id).await? => "queued".into(),
+            None => "idle".into(),
+        };
+        let last = read.last_turn(c.id).await?;
+        Ok(ConversationView {
+            id: c.id,
+            handle: read.short_handle(&c.handle).await?,
+            key: c.key.clone(),
+            title: c.title.clone(),
+            agent: c.agent.to_string(),
+            workdir: c.workdir.clone(),
+            permission: c.permission.to_string(),
+            scope: c.scope.as_str().into(),
+            state,
+            created_at: rfc3339(c.created_at),
+            updated_at: rfc3339(c.updated_at),
+            cost_usd: read.cost_of(c.id).await?.map(rejoin_core::Micros::dollars),
+            last_turn: last.map(|t| {
+                serde_json::json!({
+                    "turn_id": t.id, "status": t.status, "verdict": t.verdict, "reason": t.reason,
+                    "agent": t.agent, "summary": t.summary,
+                })
+            }),
+        })
+    }
+
+    pub async fn message_views(&self, c: ConversationId) -> Result<Vec<MessageView>> {
+        let found = self.store.read().await?.all_messages(c).await?;
+        Ok(found.into_iter().map(message_view).collect())
+    }
+
+    pub async fn session_views(&self, c: ConversationId) -> Result<Vec<SessionView>> {
+        let mut read = self.store.read().await?;
+        let mut views = vec![];
+        for stored in read.all_pins(c).await? {
+            let (state, why) = match &stored.state {
+                rejoin_core::PinState::Open(_) => ("open", None),
+                rejoin_core::PinState::Confirmed => ("confirmed", None),
+                rejoin_core::PinState::Retired(why) => ("retired", Some(why.clone())),
+            };
+            views.push(SessionView {
+                epoch: read.epoch(c, &stored.agent).await?,
+                agent: stored.agent.to_string(),
+                session_id: stored.session.to_string(),
+                state: state.into(),
+                why,
+                seen_message_id: stored.pin.as_ref().and_then(|p| p.seen.last),
+                machine: stored.pin.map(|p| p.machine),
+            });
+        }
+        Ok(views)
+    }
+}
+
+fn message_view(stored: StoredMessage) -> MessageView {
+    let m = stored.message;
+    MessageView {
+        id: m.id,
+        seq: (m.seq > 0).then_some(m.seq),
+        role: m.role,
+        agent: m.agent.map(|a| a.to_string()),
+        text: m.text,
+        turn_id: stored.turn,
+        edited: stored.edited,
+        origin: stored.origin,
+        state: m.state,
+        created_at: rfc3339(stored.created_at),
+    }
+}
+
+async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
+    let conversation = read.conversation(turn.conversation).await?;
+    let conversation =
+        conversation.ok_or_else(|| Error::NotFound("the conversation is gone".into()))?;
+    let handle = read.short_handle(&conversation.handle).await?;
+    let reply = match turn.reply {
+        Some(id) => read.message(id).await?,
+        None => None,
+    };
+    let asked = read.message(turn.message).await?;
+    let seq = reply
+        .as_ref()
+        .or(asked.as_ref())
+        .map_or(0, |m| m.message.seq);
+    let attempts = read.attempts(turn.id).await?;
+    Ok(TurnView {
+        conversation_id: turn.conversation,
+        turn_id: turn.id,
+        message_id: turn.message,
+        reply_id: turn.reply,
+        handle: if seq > 0 {
+            format!("{handle}:{seq}")
+        } else {
+            handle.clone()
+        },
+        agent: turn.agent.to_string(),
+        model: turn
+            .model
+            .clone()
+            .or_else(|| turn.request["model"].as_str().map(str::to_owned)),
+        status: turn.status.to_string(),
+        text: reply.map(|m| m.message.text),
+        error: turn.error.as_ref().map(|e| ErrorView {
+            class: e.class.to_string(),
+            message: e.message.clone(),
+            next: Some(format!("rejoin explain {handle}")),
+        }),
+        summary: turn.summary.clone(),
+        verdict: turn.verdict.map(|v| v.to_string()),
+        reason: turn.reason.map(|r| r.to_string()),
+        checks: if turn.record.checks.is_null() {
+            Value::Array(vec![])
+        } else {
+            turn.record.checks.clone()
+        },
+        sent: turn.record.sent,
+        session_id: turn.record.session_id.clone(),
+        attempts: attempts
+            .into_iter()
+            .map(|a| AttemptView {
+                verdict: a.verdict.to_string(),
+                reason: a.reason.map(|r| r.to_string()),
+                status: a.status,
+                session_id: a.session_id,
+            })
+            .collect(),
+        usage: turn.usage.unwrap_or_default(),
+        cost_usd: turn.cost.known().map(rejoin_core::Micros::dollars),
+        context: turn.context,
+        denied: turn.denied.clone(),
+        saved: turn.saved.clone(),
+        tier: None,
+        parent_turn_id: None,
+        machine: turn.machine.clone(),
+        started_at: turn.started_at.map(rfc3339),
+        duration_ms: turn
+            .ended_at
+            .map_or(0, |end| duration_ms(turn.started_at, end)),
+        policy: turn.record.policy.clone(),
+        version: turn.record.runtime.clone(),
+        command: turn.record.command.clone(),
+        leftovers: turn.record.leftovers.clone(),
+    })
+}

@@ -1,0 +1,220 @@
+//! Conversations: made, found by any of their names, listed.
+
+use std::collections::BTreeMap;
+
+use rejoin_core::{AgentName, ConversationId, Envelope, Handle, PermissionMode, Scope};
+use serde::{Deserialize, Serialize};
+
+use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::error::{Error, Result};
+
+#[derive(Debug, Clone)]
+pub struct NewConversation {
+    pub id: ConversationId,
+    pub key: Option<String>,
+    pub title: String,
+    pub agent: AgentName,
+    pub workdir: String,
+    pub permission: PermissionMode,
+    pub scope: Scope,
+    pub now: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Conversation {
+    pub id: ConversationId,
+    pub handle: Handle,
+    pub key: Option<String>,
+    pub title: String,
+    /// The agent of its newest turn: it answers when none is named.
+    pub agent: AgentName,
+    pub workdir: String,
+    pub permission: PermissionMode,
+    pub scope: Scope,
+    pub settings: BTreeMap<String, AgentSettings>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+/// What the first turn with an agent settled for that agent: later flags last one turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentSettings {
+    pub model: Option<String>,
+    pub tools: Option<Vec<String>>,
+    pub deny_tools: Vec<String>,
+}
+
+impl Conversation {
+    pub fn envelope(&self, agent: &AgentName) -> Envelope {
+        let own = self
+            .settings
+            .get(agent.as_str())
+            .cloned()
+            .unwrap_or_default();
+        Envelope {
+            mode: self.permission,
+            tools: own.tools,
+            deny_tools: own.deny_tools,
+        }
+    }
+}
+
+/// Which conversations to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    pub workdir: Option<String>,
+    pub agent: Option<String>,
+    /// `updated_at` and id of the last one already shown.
+    pub after: Option<(i64, ConversationId)>,
+    pub limit: i64,
+}
+
+impl Tx {
+    pub async fn add_conversation(&mut self, new: &NewConversation) -> Result<()> {
+        let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings, created_at, updated_at)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, '{}', $9, $9)";
+        let values = vals![
+            new.id.uuid(),
+            Handle::of(new.id).letters(),
+            new.key.clone(),
+            new.title.as_str(),
+            new.agent.as_str(),
+            new.workdir.as_str(),
+            new.permission.as_str(),
+            new.scope.as_str(),
+            new.now,
+        ];
+        self.run(sql, values).await?;
+        Ok(())
+    }
+
+    /// The newest turn decides who answers next, and where.
+    pub async fn touch_conversation(
+        &mut self,
+        id: ConversationId,
+        agent: &AgentName,
+        workdir: &str,
+        now: i64,
+    ) -> Result<()> {
+        let sql =
+            "update conversations set agent = $2, workdir = $3, updated_at = $4 where id = $1";
+        self.run(sql, vals![id.uuid(), agent.as_str(), workdir, now])
+            .await?;
+        Ok(())
+    }
+
+    pub async fn set_agent_settings(
+        &mut self,
+        id: ConversationId,
+        settings: &BTreeMap<String, AgentSettings>,
+    ) -> Result<()> {
+        let sql = "update conversations set settings = $2 where id = $1";
+        self.run(sql, vals![id.uuid(), serde_json::to_string(settings)?])
+            .await?;
+        Ok(())
+    }
+
+    pub async fn conversation(&mut self, id: ConversationId) -> Result<Option<Conversation>> {
+        by_id(self, id).await
+    }
+
+    pub async fn conversation_by_key(&mut self, key: &str) -> Result<Option<Conversation>> {
+        by_key(self, key).await
+    }
+}
+
+impl Read {
+    pub async fn conversation(&mut self, id: ConversationId) -> Result<Option<Conversation>> {
+        by_id(self, id).await
+    }
+
+    pub async fn conversation_by_key(&mut self, key: &str) -> Result<Option<Conversation>> {
+        by_key(self, key).await
+    }
+
+    /// At most three whose handle begins so: none, the one, or proof that it is not unique.
+    pub async fn conversations_by_handle(&mut self, prefix: &str) -> Result<Vec<Conversation>> {
+        let sql = "select * from conversations where handle >= $1 and handle < $2 order by handle limit 3";
+        // Handles use the letters k to z, so `{` is above all of them.
+        let found = rows(self, sql, vals![prefix, format!("{prefix}{{")]).await?;
+        found.iter().map(read).collect()
+    }
+
+    /// The letters people see: cut where no other handle begins alike.
+    pub async fn short_handle(&mut self, handle: &Handle) -> Result<String> {
+        let sql = "select handle from (select handle from conversations where handle < $1 order by handle desc limit 1)
+            union all select handle from (select handle from conversations where handle > $1 order by handle limit 1)";
+        let found = rows(self, sql, vals![handle.letters()]).await?;
+        let near: Vec<String> = found
+            .iter()
+            .map(|r| r.text("handle"))
+            .collect::<Result<_>>()?;
+        Ok(handle.short(near.iter().map(String::as_str)).to_owned())
+    }
+
+    /// The one last used in this folder.
+    pub async fn last_conversation_in(&mut self, workdir: &str) -> Result<Option<Conversation>> {
+        let sql = "select * from conversations where workdir = $1 order by updated_at desc limit 1";
+        one(self, sql, vals![workdir])
+            .await?
+            .as_ref()
+            .map(read)
+            .transpose()
+    }
+
+    pub async fn list_conversations(&mut self, filter: &ListFilter) -> Result<Vec<Conversation>> {
+        let sql = "select * from conversations
+            where ($1 is null or workdir = $1) and ($2 is null or agent = $2)
+              and ($3 is null or updated_at < $3 or (updated_at = $3 and id < $4))
+            order by updated_at desc, id desc limit $5";
+        let (at, id) = filter.after.map(|(at, id)| (at, id.uuid())).unzip();
+        let values = vals![
+            filter.workdir.clone(),
+            filter.agent.clone(),
+            at,
+            id,
+            filter.limit
+        ];
+        rows(self, sql, values).await?.iter().map(read).collect()
+    }
+}
+
+async fn by_id(at: &mut impl Ask, id: ConversationId) -> Result<Option<Conversation>> {
+    let sql = "select * from conversations where id = $1";
+    one(at, sql, vals![id.uuid()])
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
+}
+
+async fn by_key(at: &mut impl Ask, key: &str) -> Result<Option<Conversation>> {
+    let sql = "select * from conversations where key = $1";
+    one(at, sql, vals![key])
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
+}
+
+fn read(row: &Row) -> Result<Conversation> {
+    let id = ConversationId::from_uuid(row.id("id")?);
+    Ok(Conversation {
+        id,
+        handle: Handle::of(id),
+        key: row.maybe_text("key")?,
+        title: row.text("title")?,
+        agent: AgentName::new(row.text("agent")?).map_err(|e| Error::Foreign(e.to_string()))?,
+        workdir: row.text("workdir")?,
+        permission: row.word("permission")?,
+        scope: if row.text("scope")? == "agent" {
+            Scope::Agent
+        } else {
+            Scope::Full
+        },
+        settings: row.json("settings")?,
+        created_at: row.int("created_at")?,
+        updated_at: row.int("updated_at")?,
+    })
+}

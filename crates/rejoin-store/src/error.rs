@@ -1,0 +1,49 @@
+//! What can go wrong, by what the caller can do about it.
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody else changed it first, or it exists already.
+    #[error("{0}")]
+    Conflict(&'static str),
+    #[error("the store could not be opened at {path}")]
+    Open {
+        path: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("the store was written by a newer rejoin (schema {found}, this one knows {known})")]
+    Newer { found: i64, known: i64 },
+    #[error("the disk is full")]
+    DiskFull(#[source] sqlx::Error),
+    #[error("the store does not answer")]
+    Unavailable(#[source] sqlx::Error),
+    #[error("the store holds something this rejoin cannot read: {0}")]
+    Foreign(String),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error
+            .as_database_error()
+            .and_then(|e| e.code().map(std::borrow::Cow::into_owned));
+        match code.as_deref() {
+            // SQLITE_FULL, and SQLITE_IOERR_WRITE which some file systems give instead.
+            Some("13" | "778") => Self::DiskFull(error),
+            _ if error
+                .as_database_error()
+                .is_some_and(sqlx::error::DatabaseError::is_unique_violation) =>
+            {
+                Self::Conflict("it exists already")
+            }
+            _ => Self::Unavailable(error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Foreign(error.to_string())
+    }
+}

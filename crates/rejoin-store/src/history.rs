@@ -1,0 +1,286 @@
+//! The history of a conversation as scopes see it, without ever loading all of it.
+//!
+//! Every placed message carries the value of scope `full` through it. An answer also carries the
+//! value of scope `agent` for the agent that wrote it: a run of answers by one agent shares a
+//! boundary, so that value too is one fold away from the one before. What `rejoin_core::in_scope`
+//! says of a whole history, these queries say in constant time; a property test compares them.
+
+use rejoin_core::{AgentName, ConversationId, Message, MessageId, Role, Scope, ScopeValue};
+
+use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::error::{Error, Result};
+use crate::messages::read;
+
+/// What one agent sees of a conversation up to some place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScopeState {
+    pub boundary: Option<MessageId>,
+    /// Place of the boundary; 0 without one. Messages in scope have higher places.
+    pub boundary_seq: i64,
+    pub messages: u64,
+    pub answered: bool,
+    pub value: ScopeValue,
+    /// Place of the last message counted.
+    pub last_seq: i64,
+}
+
+pub(crate) struct Values {
+    pub(crate) full: ScopeValue,
+    pub(crate) run: ScopeValue,
+    pub(crate) boundary: Option<MessageId>,
+}
+
+struct LastAnswer {
+    id: MessageId,
+    seq: i64,
+    agent: String,
+    run: ScopeValue,
+    boundary: Option<MessageId>,
+}
+
+impl Read {
+    /// What `agent` sees of everything before place `before`.
+    pub async fn scope_before(
+        &mut self,
+        c: ConversationId,
+        scope: Scope,
+        agent: &AgentName,
+        before: i64,
+    ) -> Result<ScopeState> {
+        scope_before(self, c, scope, agent, before).await
+    }
+
+    /// The value an agent's session would have, had it seen through place `seq`: none if that is
+    /// not an answer within today's scope.
+    pub async fn value_through(
+        &mut self,
+        c: ConversationId,
+        scope: Scope,
+        today: &ScopeState,
+        seq: i64,
+    ) -> Result<Option<ScopeValue>> {
+        value_through(self, c, scope, today, seq).await
+    }
+
+    /// Messages after one place and before another, in order.
+    pub async fn messages_between(
+        &mut self,
+        c: ConversationId,
+        after: i64,
+        before: i64,
+    ) -> Result<Vec<Message>> {
+        messages_between(self, c, after, before).await
+    }
+
+    /// The next older messages, newest first.
+    pub async fn messages_older(
+        &mut self,
+        c: ConversationId,
+        after: i64,
+        before: i64,
+        limit: i64,
+    ) -> Result<Vec<Message>> {
+        let sql = "select * from messages where conversation_id = $1 and seq > $2 and seq < $3 and removed_at is null
+            order by seq desc limit $4";
+        let found = rows(self, sql, vals![c.uuid(), after, before, limit]).await?;
+        found.iter().map(|r| Ok(read(r)?.message)).collect()
+    }
+
+    pub async fn last_seq(&mut self, c: ConversationId) -> Result<i64> {
+        last_seq(self, c).await
+    }
+}
+
+async fn last_seq(at: &mut impl Ask, c: ConversationId) -> Result<i64> {
+    let sql =
+        "select max(seq) as seq from messages where conversation_id = $1 and removed_at is null";
+    Ok(one(at, sql, vals![c.uuid()])
+        .await?
+        .map(|r| r.maybe_int("seq"))
+        .transpose()?
+        .flatten()
+        .unwrap_or(0))
+}
+
+async fn scope_before(
+    at: &mut impl Ask,
+    c: ConversationId,
+    scope: Scope,
+    agent: &AgentName,
+    before: i64,
+) -> Result<ScopeState> {
+    let last = before - 1;
+    let answer = last_answer(at, c, before).await?;
+    let Some(answer) = answer else {
+        let value = full_value(at, c, last).await?;
+        return Ok(ScopeState {
+            boundary: None,
+            boundary_seq: 0,
+            messages: last as u64,
+            answered: false,
+            value,
+            last_seq: last,
+        });
+    };
+    if scope == Scope::Full {
+        let value = full_value(at, c, last).await?;
+        return Ok(ScopeState {
+            boundary: None,
+            boundary_seq: 0,
+            messages: last as u64,
+            answered: true,
+            value,
+            last_seq: last,
+        });
+    }
+    let own = answer.agent == agent.as_str();
+    let (boundary, from) = if own {
+        (answer.boundary, answer.run)
+    } else {
+        (Some(answer.id), ScopeValue::begin(Some(answer.id)))
+    };
+    let boundary_seq = if own {
+        seq_of(at, boundary).await?
+    } else {
+        answer.seq
+    };
+    let rest = messages_between(at, c, answer.seq, before).await?;
+    let value = rest.iter().fold(from, |value, m| value.fold(&m.digest()));
+    Ok(ScopeState {
+        boundary,
+        boundary_seq,
+        messages: (last - boundary_seq) as u64,
+        answered: own,
+        value,
+        last_seq: last,
+    })
+}
+
+async fn value_through(
+    at: &mut impl Ask,
+    c: ConversationId,
+    scope: Scope,
+    today: &ScopeState,
+    seq: i64,
+) -> Result<Option<ScopeValue>> {
+    if seq <= today.boundary_seq || seq > today.last_seq {
+        return Ok(None);
+    }
+    let sql = "select value_full, value_run, run_boundary from messages
+        where conversation_id = $1 and seq = $2 and removed_at is null and role = 'assistant'";
+    let Some(row) = one(at, sql, vals![c.uuid(), seq]).await? else {
+        return Ok(None);
+    };
+    match scope {
+        Scope::Full => Ok(Some(ScopeValue(row.hash("value_full")?))),
+        Scope::Agent if row.maybe_id("run_boundary")? == today.boundary.map(MessageId::uuid) => {
+            Ok(Some(ScopeValue(row.hash("value_run")?)))
+        }
+        Scope::Agent => Ok(None),
+    }
+}
+
+/// The place and values of a message put at the end.
+pub(crate) async fn values_after(
+    tx: &mut Tx,
+    c: ConversationId,
+    message: &Message,
+) -> Result<(i64, Values)> {
+    let seq = last_seq(tx, c).await? + 1;
+    let digest = message.digest();
+    let full = full_value(tx, c, seq - 1).await?.fold(&digest);
+    let answer = last_answer(tx, c, seq).await?;
+    let (boundary, from, after) = match (&answer, message.role) {
+        // Nobody answered yet: both scopes see everything.
+        (None, _) => {
+            return Ok((
+                seq,
+                Values {
+                    full,
+                    run: full,
+                    boundary: None,
+                },
+            ));
+        }
+        (Some(last), Role::Assistant)
+            if message.agent.as_ref().map(AgentName::as_str) != Some(last.agent.as_str()) =>
+        {
+            (Some(last.id), ScopeValue::begin(Some(last.id)), last.seq)
+        }
+        (Some(last), _) => (last.boundary, last.run, last.seq),
+    };
+    let between = messages_between(tx, c, after, seq).await?;
+    let run = between
+        .iter()
+        .fold(from, |value, m| value.fold(&m.digest()))
+        .fold(&digest);
+    Ok((
+        seq,
+        Values {
+            full,
+            run,
+            boundary,
+        },
+    ))
+}
+
+async fn full_value(at: &mut impl Ask, c: ConversationId, seq: i64) -> Result<ScopeValue> {
+    if seq == 0 {
+        return Ok(ScopeValue::begin(None));
+    }
+    let sql = "select value_full from messages where conversation_id = $1 and seq = $2 and removed_at is null";
+    let row = one(at, sql, vals![c.uuid(), seq]).await?;
+    let row = row.ok_or_else(|| Error::Foreign(format!("message {seq} is missing")))?;
+    Ok(ScopeValue(row.hash("value_full")?))
+}
+
+async fn last_answer(
+    at: &mut impl Ask,
+    c: ConversationId,
+    before: i64,
+) -> Result<Option<LastAnswer>> {
+    let sql = "select id, seq, agent, value_run, run_boundary from messages
+        where conversation_id = $1 and role = 'assistant' and seq < $2 and removed_at is null
+        order by seq desc limit 1";
+    one(at, sql, vals![c.uuid(), before])
+        .await?
+        .as_ref()
+        .map(read_answer)
+        .transpose()
+}
+
+fn read_answer(row: &Row) -> Result<LastAnswer> {
+    Ok(LastAnswer {
+        id: MessageId::from_uuid(row.id("id")?),
+        seq: row.int("seq")?,
+        agent: row.maybe_text("agent")?.unwrap_or_default(),
+        run: ScopeValue(row.hash("value_run")?),
+        boundary: row.maybe_id("run_boundary")?.map(MessageId::from_uuid),
+    })
+}
+
+async fn seq_of(at: &mut impl Ask, id: Option<MessageId>) -> Result<i64> {
+    let Some(id) = id else { return Ok(0) };
+    let row = one(
+        at,
+        "select seq from messages where id = $1",
+        vals![id.uuid()],
+    )
+    .await?;
+    Ok(row
+        .map(|r| r.maybe_int("seq"))
+        .transpose()?
+        .flatten()
+        .unwrap_or(0))
+}
+
+async fn messages_between(
+    at: &mut impl Ask,
+    c: ConversationId,
+    after: i64,
+    before: i64,
+) -> Result<Vec<Message>> {
+    let sql = "select * from messages where conversation_id = $1 and seq > $2 and seq < $3 and removed_at is null order by seq";
+    let found = rows(at, sql, vals![c.uuid(), after, before]).await?;
+    found.iter().map(|r| Ok(read(r)?.message)).collect()
+}

@@ -1,0 +1,24 @@
+//! Conversations, messages, turns, events and pins in SQL.
+//!
+//! One SQL text per query, `$1` placeholders, next to the function that uses it; a state change is
+//! a compare-and-set in one transaction with its events. Nothing here decides anything.
+
+mod binaries;
+mod conversations;
+mod db;
+mod error;
+mod events;
+mod history;
+mod messages;
+mod open;
+mod pins;
+mod turns;
+
+pub use conversations::{AgentSettings, Conversation, ListFilter, NewConversation};
+pub use db::{Read, Store, Tx};
+pub use error::{Error, Result};
+pub use events::EventRow;
+pub use history::ScopeState;
+pub use messages::{NewMessage, StoredMessage};
+pub use pins::StoredPin;
+pub use turns::{Attempt, Ending, NewTurn, StoredTurn, TurnRecord};

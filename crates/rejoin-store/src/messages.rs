@@ -1,0 +1,223 @@
+//! Messages: accepted without a place, placed when their turn is claimed, answered.
+
+use rejoin_core::{
+    AgentName, ConversationId, Message, MessageId, MessageState, Role, ToolNote, TurnId,
+};
+
+use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::error::{Error, Result};
+use crate::history::values_after;
+
+#[derive(Debug, Clone)]
+pub struct NewMessage<'a> {
+    pub id: MessageId,
+    pub conversation: ConversationId,
+    pub turn: TurnId,
+    pub role: Role,
+    pub agent: Option<&'a AgentName>,
+    pub text: &'a str,
+    pub trail: &'a [ToolNote],
+    pub now: i64,
+}
+
+/// A message with what only the store knows of it. `message.seq` is 0 while it has no place.
+#[derive(Debug, Clone)]
+pub struct StoredMessage {
+    pub message: Message,
+    pub turn: TurnId,
+    pub origin: String,
+    pub edited: bool,
+    pub created_at: i64,
+}
+
+impl Tx {
+    /// Keeps a user message whose turn is not claimed yet.
+    pub async fn accept_message(&mut self, new: &NewMessage<'_>) -> Result<()> {
+        self.insert_message(new, MessageState::Queued).await
+    }
+
+    /// Gives a queued message the next place in the history.
+    pub async fn place_message(&mut self, id: MessageId) -> Result<Message> {
+        let stored = message(self, id)
+            .await?
+            .ok_or(Error::Conflict("the message is gone"))?;
+        if stored.message.seq > 0 {
+            return Ok(stored.message);
+        }
+        let conversation = self.conversation_of(id).await?;
+        let placed = self
+            .put_in_place(conversation, &stored.message, MessageState::Ok)
+            .await?;
+        Ok(Message {
+            seq: placed,
+            state: MessageState::Ok,
+            ..stored.message
+        })
+    }
+
+    /// Adds an answer at the next place.
+    pub async fn add_reply(&mut self, new: &NewMessage<'_>) -> Result<i64> {
+        self.insert_message(new, MessageState::Queued).await?;
+        let stored = message(self, new.id)
+            .await?
+            .ok_or(Error::Conflict("the message is gone"))?;
+        self.put_in_place(new.conversation, &stored.message, MessageState::Ok)
+            .await
+    }
+
+    pub async fn mark_unanswered(&mut self, id: MessageId, trail: &[ToolNote]) -> Result<()> {
+        let sql = "update messages set state = 'unanswered', trail = $2 where id = $1";
+        self.run(sql, vals![id.uuid(), serde_json::to_string(trail)?])
+            .await?;
+        Ok(())
+    }
+
+    /// Takes back a message that never got a place, or got one and was held before anything ran.
+    pub async fn withdraw_message(&mut self, id: MessageId) -> Result<()> {
+        self.run("delete from messages where id = $1", vals![id.uuid()])
+            .await?;
+        Ok(())
+    }
+
+    pub async fn message(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
+        message(self, id).await
+    }
+
+    async fn insert_message(&mut self, new: &NewMessage<'_>, state: MessageState) -> Result<()> {
+        let sql = "insert into messages (id, conversation_id, turn_id, role, agent, text, attachments, state, origin, edited, trail, created_at)
+            values ($1, $2, $3, $4, $5, $6, '[]', $7, 'rejoin', 0, $8, $9)";
+        let values = vals![
+            new.id.uuid(),
+            new.conversation.uuid(),
+            new.turn.uuid(),
+            role_word(new.role),
+            new.agent.map(AgentName::as_str),
+            new.text,
+            state_word(state),
+            serde_json::to_string(new.trail)?,
+            new.now,
+        ];
+        self.run(sql, values).await?;
+        Ok(())
+    }
+
+    async fn conversation_of(&mut self, id: MessageId) -> Result<ConversationId> {
+        let found = one(
+            self,
+            "select conversation_id from messages where id = $1",
+            vals![id.uuid()],
+        )
+        .await?;
+        let row = found.ok_or(Error::Conflict("the message is gone"))?;
+        Ok(ConversationId::from_uuid(row.id("conversation_id")?))
+    }
+
+    async fn put_in_place(
+        &mut self,
+        conversation: ConversationId,
+        message: &Message,
+        state: MessageState,
+    ) -> Result<i64> {
+        let (seq, values) = values_after(self, conversation, message).await?;
+        let sql = "update messages set seq = $2, state = $3, value_full = $4, value_run = $5, run_boundary = $6
+            where id = $1 and seq is null";
+        let bound = vals![
+            message.id.uuid(),
+            seq,
+            state_word(state),
+            values.full.0,
+            values.run.0,
+            values.boundary.map(MessageId::uuid),
+        ];
+        self.must(sql, bound, "the message has a place already")
+            .await?;
+        Ok(seq)
+    }
+}
+
+impl Read {
+    pub async fn message(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
+        message(self, id).await
+    }
+
+    pub async fn message_at(
+        &mut self,
+        conversation: ConversationId,
+        seq: i64,
+    ) -> Result<Option<StoredMessage>> {
+        let sql =
+            "select * from messages where conversation_id = $1 and seq = $2 and removed_at is null";
+        one(self, sql, vals![conversation.uuid(), seq])
+            .await?
+            .as_ref()
+            .map(read)
+            .transpose()
+    }
+
+    /// The whole history in order, then what is queued.
+    pub async fn all_messages(
+        &mut self,
+        conversation: ConversationId,
+    ) -> Result<Vec<StoredMessage>> {
+        let sql = "select * from messages where conversation_id = $1 and removed_at is null
+            order by seq is null, seq, id";
+        rows(self, sql, vals![conversation.uuid()])
+            .await?
+            .iter()
+            .map(read)
+            .collect()
+    }
+}
+
+async fn message(at: &mut impl Ask, id: MessageId) -> Result<Option<StoredMessage>> {
+    let sql = "select * from messages where id = $1 and removed_at is null";
+    one(at, sql, vals![id.uuid()])
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
+}
+
+pub(crate) fn read(row: &Row) -> Result<StoredMessage> {
+    let agent = row.maybe_text("agent")?.map(AgentName::new).transpose();
+    let message = Message {
+        id: MessageId::from_uuid(row.id("id")?),
+        seq: row.maybe_int("seq")?.unwrap_or(0),
+        role: if row.text("role")? == "assistant" {
+            Role::Assistant
+        } else {
+            Role::User
+        },
+        agent: agent.map_err(|e| Error::Foreign(e.to_string()))?,
+        text: row.text("text")?,
+        attachments: row.json("attachments")?,
+        state: match row.text("state")?.as_str() {
+            "unanswered" => MessageState::Unanswered,
+            "queued" => MessageState::Queued,
+            _ => MessageState::Ok,
+        },
+        trail: row.json("trail")?,
+    };
+    Ok(StoredMessage {
+        message,
+        turn: TurnId::from_uuid(row.id("turn_id")?),
+        origin: row.text("origin")?,
+        edited: row.int("edited")? != 0,
+        created_at: row.int("created_at")?,
+    })
+}
+
+fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    }
+}
+
+fn state_word(state: MessageState) -> &'static str {
+    match state {
+        MessageState::Ok => "ok",
+        MessageState::Unanswered => "unanswered",
+        MessageState::Queued => "queued",
+    }
+}

@@ -1,0 +1,84 @@
+//! The only place that opens a database: pragmas, migrations, one writer and a few readers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use crate::db::Store;
+use crate::error::{Error, Result};
+
+/// Append-only; the same numbers stand in `migrations/postgres`.
+const MIGRATIONS: &[(i64, &str)] = &[(
+    1,
+    include_str!("../../../migrations/sqlite/0001_conversations.sql"),
+)];
+
+/// How long a writer waits for another process's transaction.
+const BUSY: Duration = Duration::from_secs(20);
+
+impl Store {
+    /// Opens, and where needed makes or updates, the database file.
+    pub async fn open_sqlite(path: &Path) -> Result<Self> {
+        let opened = Self::try_open(path).await;
+        opened.map_err(|error| {
+            if matches!(error, Error::Newer { .. } | Error::DiskFull(_)) {
+                return error;
+            }
+            let path = path.display().to_string();
+            Error::Open {
+                path,
+                source: Box::new(error),
+            }
+        })
+    }
+
+    async fn try_open(path: &Path) -> Result<Self> {
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // Accepted means kept, also over a power cut.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY);
+        #[expect(clippy::disallowed_methods, reason = "this is the place")]
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(BUSY)
+            .connect_with(options.clone())
+            .await?;
+        migrate(&writer).await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(4)
+            .min_connections(0)
+            .acquire_timeout(BUSY)
+            .connect_lazy_with(options.create_if_missing(false));
+        Ok(Self { writer, readers })
+    }
+}
+
+/// The number of the newest migration stands in `user_version`: a start with nothing to do costs
+/// one pragma.
+async fn migrate(pool: &SqlitePool) -> Result<()> {
+    let known = MIGRATIONS.last().map_or(0, |(number, _)| *number);
+    let version = || sqlx::query_scalar::<_, i64>("pragma user_version");
+    match version().fetch_one(pool).await? {
+        found if found == known => return Ok(()),
+        found if found > known => return Err(Error::Newer { found, known }),
+        _ => {}
+    }
+    let mut tx = pool.begin_with("begin immediate").await?;
+    // Another process may have been faster.
+    let found = version().fetch_one(&mut *tx).await?;
+    for (number, sql) in MIGRATIONS.iter().filter(|(number, _)| *number > found) {
+        sqlx::raw_sql(*sql).execute(&mut *tx).await?;
+        let stamp = sqlx::AssertSqlSafe(format!("pragma user_version = {number}"));
+        sqlx::raw_sql(stamp).execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Pins: written ahead as `open`, `confirmed` only after the session was read, else put back or
+//! retired.
+
+use rejoin_core::{
+    AgentName, Context, ConversationId, FileMark, Folder, MessageId, Micros, Pin, PinId, PinState,
+    Runtime, ScopeValue, Seen, SessionId, TurnId,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::error::{Error, Result};
+
+/// A pin, or a session that was opened and never confirmed.
+#[derive(Debug, Clone)]
+pub struct StoredPin {
+    pub id: PinId,
+    pub agent: AgentName,
+    pub session: SessionId,
+    pub state: PinState,
+    /// None until it was confirmed once.
+    pub pin: Option<Pin>,
+}
+
+/// The confirmed part as it lies in the store.
+#[derive(Serialize, Deserialize)]
+struct Confirmed {
+    value: [u8; 32],
+    messages: u64,
+    last_seq: i64,
+    last: Option<MessageId>,
+    folder: Folder,
+    runtime: Runtime,
+    machine: String,
+    files: Vec<FileMark>,
+    cursor: Option<String>,
+    total: Option<Micros>,
+    context: Option<Context>,
+    model: Option<String>,
+    provider: Option<String>,
+    compacted: bool,
+}
+
+/// How far back to look for a session whose history is today's again (an undone edit).
+const CANDIDATES: i64 = 12;
+
+impl Tx {
+    /// Writes ahead that a turn starts a new session.
+    pub async fn open_new_pin(
+        &mut self,
+        id: PinId,
+        c: ConversationId,
+        agent: &AgentName,
+        session: &SessionId,
+        turn: TurnId,
+        now: i64,
+    ) -> Result<()> {
+        let sql = "insert into pins (id, conversation_id, agent, session_id, state, open_turn, failures, created_at, updated_at)
+            values ($1, $2, $3, $4, 'open', $5, 0, $6, $6)";
+        self.run(
+            sql,
+            vals![
+                id.uuid(),
+                c.uuid(),
+                agent.as_str(),
+                session.as_str(),
+                turn.uuid(),
+                now
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Writes ahead that a turn uses a confirmed session.
+    pub async fn open_pin(&mut self, id: PinId, turn: TurnId, now: i64) -> Result<()> {
+        let sql = "update pins set state = 'open', open_turn = $2, updated_at = $3 where id = $1 and state = 'confirmed'";
+        self.must(
+            sql,
+            vals![id.uuid(), turn.uuid(), now],
+            "another turn is using this session",
+        )
+        .await
+    }
+
+    pub async fn confirm_pin(&mut self, pin: &Pin, now: i64) -> Result<()> {
+        let sql = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3
+            where id = $1 and state <> 'retired'";
+        let confirmed = Confirmed {
+            value: pin.seen.value.0,
+            messages: pin.seen.messages,
+            last_seq: pin.seen.last_seq,
+            last: pin.seen.last,
+            folder: pin.folder.clone(),
+            runtime: pin.runtime.clone(),
+            machine: pin.machine.clone(),
+            files: pin.files.clone(),
+            cursor: pin.cursor.clone(),
+            total: pin.total,
+            context: pin.context,
+            model: pin.model.clone(),
+            provider: pin.provider.clone(),
+            compacted: pin.compacted,
+        };
+        self.must(
+            sql,
+            vals![pin.id.uuid(), serde_json::to_string(&confirmed)?, now],
+            "the session was retired",
+        )
+        .await
+    }
+
+    /// Its bytes are the confirmed ones again; the file's times may be new.
+    pub async fn put_back_pin(
+        &mut self,
+        id: PinId,
+        files: &[FileMark],
+        failures: u32,
+        now: i64,
+    ) -> Result<()> {
+        let found = one(
+            self,
+            "select confirmed from pins where id = $1",
+            vals![id.uuid()],
+        )
+        .await?;
+        let Some(mut confirmed) =
+            found.and_then(|r| r.maybe_json::<Confirmed>("confirmed").ok().flatten())
+        else {
+            return Err(Error::Conflict("this session was never confirmed"));
+        };
+        confirmed.files = files.to_vec();
+        let sql = "update pins set state = 'confirmed', open_turn = null, failures = $2, confirmed = $3, updated_at = $4
+            where id = $1 and state <> 'retired'";
+        let values = vals![
+            id.uuid(),
+            i64::from(failures),
+            serde_json::to_string(&confirmed)?,
+            now
+        ];
+        self.must(sql, values, "the session was retired").await
+    }
+
+    pub async fn retire_pin(&mut self, id: PinId, why: &str, now: i64) -> Result<()> {
+        let sql = "update pins set state = 'retired', open_turn = null, retired_why = $2, updated_at = $3 where id = $1 and state <> 'retired'";
+        self.run(sql, vals![id.uuid(), why, now]).await?;
+        Ok(())
+    }
+
+    /// `rejoin reset`: the messages stay, the sessions are not used again.
+    pub async fn retire_all_pins(&mut self, c: ConversationId, why: &str, now: i64) -> Result<u64> {
+        let sql =
+            "update pins set state = 'retired', open_turn = null, retired_why = $2, updated_at = $3
+            where conversation_id = $1 and state <> 'retired'";
+        self.run(sql, vals![c.uuid(), why, now]).await
+    }
+
+    /// Drops a pin written ahead for a run that never began.
+    pub async fn forget_pin(&mut self, id: PinId) -> Result<()> {
+        self.run(
+            "delete from pins where id = $1 and confirmed is null",
+            vals![id.uuid()],
+        )
+        .await?;
+        let sql = "update pins set state = 'confirmed', open_turn = null where id = $1 and state = 'open'";
+        self.run(sql, vals![id.uuid()]).await?;
+        Ok(())
+    }
+
+    pub async fn pin(&mut self, id: PinId) -> Result<Option<StoredPin>> {
+        one(self, "select * from pins where id = $1", vals![id.uuid()])
+            .await?
+            .as_ref()
+            .map(read)
+            .transpose()
+    }
+
+    /// Sessions of an agent in a conversation, newest first.
+    pub async fn pins_of(
+        &mut self,
+        c: ConversationId,
+        agent: &AgentName,
+    ) -> Result<Vec<StoredPin>> {
+        pins_of(self, c, agent).await
+    }
+}
+
+impl Read {
+    pub async fn pins_of(
+        &mut self,
+        c: ConversationId,
+        agent: &AgentName,
+    ) -> Result<Vec<StoredPin>> {
+        pins_of(self, c, agent).await
+    }
+
+    pub async fn all_pins(&mut self, c: ConversationId) -> Result<Vec<StoredPin>> {
+        let sql = "select * from pins where conversation_id = $1 order by id desc";
+        rows(self, sql, vals![c.uuid()])
+            .await?
+            .iter()
+            .map(read)
+            .collect()
+    }
+}
+
+async fn pins_of(
+    at: &mut impl Ask,
+    c: ConversationId,
+    agent: &AgentName,
+) -> Result<Vec<StoredPin>> {
+    let sql =
+        "select * from pins where conversation_id = $1 and agent = $2 order by id desc limit $3";
+    let found = rows(at, sql, vals![c.uuid(), agent.as_str(), CANDIDATES]).await?;
+    found.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<StoredPin> {
+    let foreign = |e: &dyn std::fmt::Display| Error::Foreign(e.to_string());
+    let id = PinId::from_uuid(row.id("id")?);
+    let agent = AgentName::new(row.text("agent")?).map_err(|e| foreign(&e))?;
+    let session = SessionId::new(row.text("session_id")?).map_err(|e| foreign(&e))?;
+    let state = match (row.text("state")?.as_str(), row.maybe_id("open_turn")?) {
+        ("open", Some(turn)) => PinState::Open(TurnId::from_uuid(turn)),
+        ("confirmed", _) => PinState::Confirmed,
+        _ => PinState::Retired(row.maybe_text("retired_why")?.unwrap_or_default()),
+    };
+    let failures = row.int("failures")? as u32;
+    let pin = row.maybe_json::<Confirmed>("confirmed")?.map(|c| Pin {
+        id,
+        agent: agent.clone(),
+        session: session.clone(),
+        state: state.clone(),
+        seen: Seen {
+            value: ScopeValue(c.value),
+            messages: c.messages,
+            last_seq: c.last_seq,
+            last: c.last,
+        },
+        folder: c.folder,
+        runtime: c.runtime,
+        machine: c.machine,
+        files: c.files,
+        cursor: c.cursor,
+        total: c.total,
+        context: c.context,
+        model: c.model,
+        provider: c.provider,
+        failures,
+        compacted: c.compacted,
+    });
+    Ok(StoredPin {
+        id,
+        agent,
+        session,
+        state,
+        pin,
+    })
+}

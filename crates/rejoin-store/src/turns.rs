@@ -1,0 +1,429 @@
+//! Turns and their attempts: every change checks the state it starts from.
+
+use rejoin_core::{
+    AgentName, Context, ConversationId, Cost, Failure, MessageId, Micros, PinId, Reason, TurnId,
+    TurnStatus, Usage, Verdict,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::error::{Error, Result};
+
+#[derive(Debug, Clone)]
+pub struct NewTurn<'a> {
+    pub id: TurnId,
+    pub conversation: ConversationId,
+    pub message: MessageId,
+    pub agent: &'a AgentName,
+    pub request: Value,
+    pub client_key: Option<&'a str>,
+    pub machine: &'a str,
+    pub now: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct StoredTurn {
+    pub id: TurnId,
+    pub conversation: ConversationId,
+    pub message: MessageId,
+    pub reply: Option<MessageId>,
+    pub agent: AgentName,
+    pub status: TurnStatus,
+    pub request: Value,
+    /// Goes up with every claim: who holds an older one may not write any more.
+    pub fence: i64,
+    pub holder: Option<String>,
+    pub cancel: bool,
+    pub verdict: Option<Verdict>,
+    pub reason: Option<Reason>,
+    pub record: TurnRecord,
+    pub model: Option<String>,
+    pub usage: Option<Usage>,
+    pub cost: Cost,
+    pub context: Option<Context>,
+    pub denied: Value,
+    pub error: Option<Failure>,
+    pub saved: String,
+    pub machine: String,
+    pub summary: String,
+    pub created_at: i64,
+    pub started_at: Option<i64>,
+    pub ended_at: Option<i64>,
+}
+
+/// How the turn was decided and what it did, for whoever asks later.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnRecord {
+    pub checks: Value,
+    pub sent: rejoin_core::Sent,
+    pub session_id: Option<String>,
+    /// The effective `[resume]` settings.
+    pub policy: Value,
+    /// The command as run, secrets never in it.
+    pub command: Vec<String>,
+    pub runtime: Option<String>,
+    pub folder: Option<String>,
+    pub because: Option<String>,
+    pub caught_up_by: Option<String>,
+    pub tools_run: u64,
+    pub notes: Vec<String>,
+    /// Processes the turn had left running, ended with it.
+    pub leftovers: Vec<String>,
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone)]
+pub struct Ending<'a> {
+    pub status: TurnStatus,
+    pub reply: Option<MessageId>,
+    pub record: &'a TurnRecord,
+    pub model: Option<&'a str>,
+    pub usage: Option<Usage>,
+    pub cost: Cost,
+    pub context: Option<Context>,
+    pub denied: Value,
+    pub error: Option<&'a Failure>,
+    pub saved: &'a str,
+    pub summary: &'a str,
+    pub now: i64,
+}
+
+/// One run of a CLI.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    pub n: i64,
+    pub verdict: Verdict,
+    pub reason: Option<Reason>,
+    /// `running`, `refused`, or the status of the turn it ended.
+    pub status: String,
+    pub session_id: String,
+    pub pin: PinId,
+    pub prompt_id: String,
+    /// Whatever the runner needs to settle it, also in another process.
+    pub plan: Value,
+    /// Bytes of the spool whose events are committed.
+    pub spool: i64,
+}
+
+const FASTER: &str = "somebody else has taken this turn over";
+
+impl Tx {
+    pub async fn add_turn(&mut self, new: &NewTurn<'_>) -> Result<()> {
+        let sql = "insert into turns (id, conversation_id, message_id, agent, status, request, client_key, fence, cancel, record, denied, saved, machine, summary, created_at)
+            values ($1, $2, $3, $4, 'queued', $5, $6, 0, 0, '{}', '[]', 'local_only', $7, '', $8)";
+        let values = vals![
+            new.id.uuid(),
+            new.conversation.uuid(),
+            new.message.uuid(),
+            new.agent.as_str(),
+            new.request.to_string(),
+            new.client_key,
+            new.machine,
+            new.now,
+        ];
+        self.run(sql, values).await?;
+        Ok(())
+    }
+
+    /// Takes a queued turn. Fails with `Conflict` if another of the conversation is running.
+    pub async fn claim_turn(&mut self, id: TurnId, holder: &str, now: i64) -> Result<()> {
+        let sql = "update turns set status = 'running', holder = $2, fence = fence + 1, started_at = coalesce(started_at, $3)
+            where id = $1 and status = 'queued'";
+        self.must(sql, vals![id.uuid(), holder, now], FASTER).await
+    }
+
+    /// Takes a running turn whose holder is gone.
+    pub async fn take_over_turn(&mut self, id: TurnId, fence: i64, holder: &str) -> Result<()> {
+        let sql = "update turns set holder = $3, fence = fence + 1
+            where id = $1 and fence = $2 and status in ('running', 'waiting')";
+        self.must(sql, vals![id.uuid(), fence, holder], FASTER)
+            .await
+    }
+
+    /// Puts a claimed turn for which nothing was started back.
+    pub async fn requeue_turn(&mut self, id: TurnId, fence: i64) -> Result<()> {
+        let sql = "update turns set status = 'queued', holder = null where id = $1 and fence = $2 and status = 'running'";
+        self.must(sql, vals![id.uuid(), fence], FASTER).await
+    }
+
+    /// True while the holder of this fence may write.
+    pub async fn holds(&mut self, id: TurnId, fence: i64) -> Result<()> {
+        let sql = "select 1 as held from turns where id = $1 and fence = $2 and status in ('running', 'waiting')";
+        one(self, sql, vals![id.uuid(), fence])
+            .await?
+            .map(drop)
+            .ok_or(Error::Conflict(FASTER))
+    }
+
+    pub async fn decided(
+        &mut self,
+        id: TurnId,
+        fence: i64,
+        verdict: Verdict,
+        reason: Option<Reason>,
+        record: &TurnRecord,
+    ) -> Result<()> {
+        let sql = "update turns set verdict = $3, reason = $4, record = $5 where id = $1 and fence = $2 and status = 'running'";
+        let values = vals![
+            id.uuid(),
+            fence,
+            verdict.as_str(),
+            reason.map(Reason::as_str),
+            serde_json::to_string(record)?
+        ];
+        self.must(sql, values, FASTER).await
+    }
+
+    pub async fn end_turn(&mut self, id: TurnId, fence: i64, end: &Ending<'_>) -> Result<()> {
+        let sql = "update turns set status = $3, reply_id = $4, record = $5, model = $6, usage = $7, cost = $8, context = $9,
+                denied = $10, error = $11, saved = $12, summary = $13, ended_at = $14, holder = null
+            where id = $1 and fence = $2 and status in ('running', 'waiting', 'queued')";
+        let values = vals![
+            id.uuid(),
+            fence,
+            end.status.as_str(),
+            end.reply.map(MessageId::uuid),
+            serde_json::to_string(end.record)?,
+            end.model,
+            end.usage.as_ref().map(serde_json::to_string).transpose()?,
+            end.cost.known().map(|m| m.0),
+            end.context
+                .as_ref()
+                .map(serde_json::to_string)
+                .transpose()?,
+            end.denied.to_string(),
+            end.error.map(serde_json::to_string).transpose()?,
+            end.saved,
+            end.summary,
+            end.now,
+        ];
+        self.must(sql, values, FASTER).await
+    }
+
+    /// Asks whoever runs it to stop.
+    pub async fn ask_cancel(&mut self, id: TurnId) -> Result<()> {
+        self.run(
+            "update turns set cancel = 1 where id = $1",
+            vals![id.uuid()],
+        )
+        .await?;
+        Ok(())
+    }
+
+    pub async fn withdraw_turn(&mut self, id: TurnId) -> Result<()> {
+        self.run("delete from events where turn_id = $1", vals![id.uuid()])
+            .await?;
+        self.run("delete from turns where id = $1", vals![id.uuid()])
+            .await?;
+        Ok(())
+    }
+
+    pub async fn add_attempt(&mut self, turn: TurnId, a: &Attempt) -> Result<()> {
+        let sql = "insert into attempts (turn_id, n, verdict, reason, status, session_id, pin_id, prompt_id, plan, spool)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        let values = vals![
+            turn.uuid(),
+            a.n,
+            a.verdict.as_str(),
+            a.reason.map(Reason::as_str),
+            a.status.as_str(),
+            a.session_id.as_str(),
+            a.pin.uuid(),
+            a.prompt_id.as_str(),
+            a.plan.to_string(),
+            a.spool,
+        ];
+        self.run(sql, values).await?;
+        Ok(())
+    }
+
+    pub async fn end_attempt(&mut self, turn: TurnId, n: i64, status: &str) -> Result<()> {
+        let sql = "update attempts set status = $3 where turn_id = $1 and n = $2";
+        self.run(sql, vals![turn.uuid(), n, status]).await?;
+        Ok(())
+    }
+
+    /// Drops the attempts of a turn for which nothing was started.
+    pub async fn forget_attempts(&mut self, turn: TurnId) -> Result<()> {
+        self.run(
+            "delete from attempts where turn_id = $1",
+            vals![turn.uuid()],
+        )
+        .await?;
+        Ok(())
+    }
+
+    pub async fn advance_spool(&mut self, turn: TurnId, n: i64, spool: i64) -> Result<()> {
+        let sql = "update attempts set spool = $3 where turn_id = $1 and n = $2 and spool <= $3";
+        self.must(sql, vals![turn.uuid(), n, spool], FASTER).await
+    }
+
+    pub async fn turn(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
+        turn(self, id).await
+    }
+
+    pub async fn turn_by_key(&mut self, key: &str) -> Result<Option<StoredTurn>> {
+        let sql = "select * from turns where client_key = $1";
+        one(self, sql, vals![key])
+            .await?
+            .as_ref()
+            .map(read)
+            .transpose()
+    }
+
+    /// The next one to run in a conversation.
+    pub async fn oldest_queued(&mut self, c: ConversationId) -> Result<Option<TurnId>> {
+        oldest_queued(self, c).await
+    }
+
+    pub async fn attempts(&mut self, id: TurnId) -> Result<Vec<Attempt>> {
+        attempts(self, id).await
+    }
+
+    pub async fn unfinished_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
+        unfinished(self, c).await
+    }
+}
+
+impl Read {
+    pub async fn turn(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
+        turn(self, id).await
+    }
+
+    pub async fn attempts(&mut self, id: TurnId) -> Result<Vec<Attempt>> {
+        attempts(self, id).await
+    }
+
+    pub async fn turns_of(&mut self, c: ConversationId) -> Result<Vec<StoredTurn>> {
+        let sql = "select * from turns where conversation_id = $1 order by id";
+        rows(self, sql, vals![c.uuid()])
+            .await?
+            .iter()
+            .map(read)
+            .collect()
+    }
+
+    pub async fn last_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
+        let sql = "select * from turns where conversation_id = $1 order by id desc limit 1";
+        one(self, sql, vals![c.uuid()])
+            .await?
+            .as_ref()
+            .map(read)
+            .transpose()
+    }
+
+    /// The running or waiting turn of a conversation.
+    pub async fn unfinished_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
+        unfinished(self, c).await
+    }
+
+    pub async fn oldest_queued(&mut self, c: ConversationId) -> Result<Option<TurnId>> {
+        oldest_queued(self, c).await
+    }
+
+    /// Every turn that somebody holds, or held.
+    pub async fn running_turns(&mut self) -> Result<Vec<StoredTurn>> {
+        let sql = "select * from turns where status in ('running', 'waiting') order by id";
+        rows(self, sql, vec![]).await?.iter().map(read).collect()
+    }
+
+    pub async fn has_queued(&mut self, c: ConversationId) -> Result<bool> {
+        let sql =
+            "select 1 as found from turns where conversation_id = $1 and status = 'queued' limit 1";
+        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
+    }
+
+    /// Sum of what is known, and whether something is not.
+    pub async fn cost_of(&mut self, c: ConversationId) -> Result<Option<Micros>> {
+        let sql = "select sum(cost) as cost from turns where conversation_id = $1";
+        let row = one(self, sql, vals![c.uuid()]).await?;
+        Ok(row
+            .map(|r| r.maybe_int("cost"))
+            .transpose()?
+            .flatten()
+            .map(Micros))
+    }
+}
+
+async fn turn(at: &mut impl Ask, id: TurnId) -> Result<Option<StoredTurn>> {
+    one(at, "select * from turns where id = $1", vals![id.uuid()])
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
+}
+
+async fn oldest_queued(at: &mut impl Ask, c: ConversationId) -> Result<Option<TurnId>> {
+    let sql =
+        "select id from turns where conversation_id = $1 and status = 'queued' order by id limit 1";
+    let row = one(at, sql, vals![c.uuid()]).await?;
+    row.map(|r| Ok(TurnId::from_uuid(r.id("id")?))).transpose()
+}
+
+async fn unfinished(at: &mut impl Ask, c: ConversationId) -> Result<Option<StoredTurn>> {
+    let sql = "select * from turns where conversation_id = $1 and status in ('running', 'waiting')";
+    one(at, sql, vals![c.uuid()])
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
+}
+
+async fn attempts(at: &mut impl Ask, id: TurnId) -> Result<Vec<Attempt>> {
+    let found = rows(
+        at,
+        "select * from attempts where turn_id = $1 order by n",
+        vals![id.uuid()],
+    )
+    .await?;
+    found
+        .iter()
+        .map(|row| {
+            Ok(Attempt {
+                n: row.int("n")?,
+                verdict: row.word("verdict")?,
+                reason: row.maybe_word("reason")?,
+                status: row.text("status")?,
+                session_id: row.text("session_id")?,
+                pin: PinId::from_uuid(row.id("pin_id")?),
+                prompt_id: row.text("prompt_id")?,
+                plan: row.json("plan")?,
+                spool: row.int("spool")?,
+            })
+        })
+        .collect()
+}
+
+fn read(row: &Row) -> Result<StoredTurn> {
+    Ok(StoredTurn {
+        id: TurnId::from_uuid(row.id("id")?),
+        conversation: ConversationId::from_uuid(row.id("conversation_id")?),
+        message: MessageId::from_uuid(row.id("message_id")?),
+        reply: row.maybe_id("reply_id")?.map(MessageId::from_uuid),
+        agent: AgentName::new(row.text("agent")?).map_err(|e| Error::Foreign(e.to_string()))?,
+        status: row.word("status")?,
+        request: row.json("request")?,
+        fence: row.int("fence")?,
+        holder: row.maybe_text("holder")?,
+        cancel: row.int("cancel")? != 0,
+        verdict: row.maybe_word("verdict")?,
+        reason: row.maybe_word("reason")?,
+        record: row.json("record")?,
+        model: row.maybe_text("model")?,
+        usage: row.maybe_json("usage")?,
+        cost: row
+            .maybe_int("cost")?
+            .map_or(Cost::Unknown, |c| Cost::Known(Micros(c))),
+        context: row.maybe_json("context")?,
+        denied: row.json("denied")?,
+        error: row.maybe_json("error")?,
+        saved: row.text("saved")?,
+        machine: row.text("machine")?,
+        summary: row.text("summary")?,
+        created_at: row.int("created_at")?,
+        started_at: row.maybe_int("started_at")?,
+        ended_at: row.maybe_int("ended_at")?,
+    })
+}
