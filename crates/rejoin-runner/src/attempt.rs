@@ -1,0 +1,349 @@
+//! One run of a CLI, from a plan to a started shim: put into words, written ahead, started.
+
+use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rejoin_agents::{CommandSpec, MARKER, RunOrder};
+use rejoin_core::{
+    Budget, Composed, Decision, FileMark, Material, Message, Reason, Role, SessionId, TurnPlan,
+    compose,
+};
+use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, Confirmed, HubLink, PinStart, fault};
+use rejoin_store::TurnRecord;
+use serde_json::json;
+
+use crate::config::RunnerConfig;
+use crate::error::{Error, Result};
+use crate::look::Looked;
+use crate::process::{SELF, ShimChild, spawn_shim};
+use crate::shim::Spec;
+
+/// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
+const ORPHANED: u64 = 2_000;
+/// What the CLI gets to clean up after an interrupt.
+const GRACE: u64 = 5_000;
+
+/// A run that is about to begin, or has begun.
+pub struct Prepared {
+    pub n: i64,
+    pub plan: AttemptPlan,
+    pub record: TurnRecord,
+    pub command: CommandSpec,
+    pub prompt_id: String,
+    pub pin: PinStart,
+}
+
+pub struct Preparing<'a, L> {
+    pub link: &'a L,
+    pub config: &'a RunnerConfig,
+    pub claimed: &'a Claimed,
+    pub looked: &'a Looked,
+}
+
+impl<L: HubLink> Preparing<'_, L> {
+    /// Puts the plan into words and ids. Changes nothing.
+    pub async fn prepare(
+        &self,
+        n: i64,
+        plan: &TurnPlan,
+        decision: &Decision<'_>,
+    ) -> Result<Prepared> {
+        let (claimed, looked) = (self.claimed, self.looked);
+        let (composed, caught_up_by) = self.words(plan).await?;
+        let new_session = self.link.clock().foreign_id()?;
+        let prompt_id = self.link.clock().foreign_id()?.to_string();
+        let order = RunOrder {
+            plan,
+            composed: &composed,
+            new_session: &new_session,
+            prompt_id: &prompt_id,
+            folder: &looked.folder.path,
+            model: claimed.request.model.as_deref(),
+            envelope: &claimed.request.envelope,
+            extra_args: &looked.settings.args,
+            raw: claimed.request.raw,
+            neutral: looked.binary.facts.neutral,
+        };
+        let session = order.session().clone();
+        let command = looked.adapter.command(&order);
+        let record = self.record(plan, decision, &composed, caught_up_by, &session, &command);
+        let pinned = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
+        let (pin, confirmed) = match (plan, pinned) {
+            (TurnPlan::Resume { .. }, Some(pin)) => (
+                PinStart::Existing(pin.id),
+                Some(self.bring_here(pin, &session)?),
+            ),
+            (TurnPlan::Resume { .. }, None) => {
+                return Err(Error::Internal("a session without a pin".into()));
+            }
+            (TurnPlan::Start { .. } | TurnPlan::Reseed { .. }, _) => {
+                (PinStart::New(self.link.clock().pin_id()?), None)
+            }
+        };
+        let mut folder = looked.folder.clone();
+        folder.checkout = pinned
+            .filter(|p| p.folder.path == folder.path)
+            .and_then(|p| p.folder.checkout.clone());
+        let plan = AttemptPlan {
+            session_file: looked.adapter.session_file(&looked.folder.path, &session),
+            session,
+            value: looked.outlook.value.0,
+            messages: looked.outlook.scope.messages + 1,
+            folder,
+            runtime: looked.binary.facts.runtime.clone(),
+            totals: looked.binary.facts.totals,
+            model: claimed.request.model.clone(),
+            home: text(&looked.home)?,
+            confirmed,
+            sent: composed.sent,
+        };
+        Ok(Prepared {
+            n,
+            plan,
+            record,
+            command,
+            prompt_id,
+            pin,
+        })
+    }
+
+    /// Writes ahead, then starts. `refused`: the attempt that the CLI refused before this one.
+    pub async fn start(
+        &self,
+        prepared: &Prepared,
+        verdict: &TurnPlan,
+        refused: Option<i64>,
+    ) -> Result<(PathBuf, ShimChild)> {
+        let (claimed, looked) = (self.claimed, self.looked);
+        let folder = run_folder(self.config, claimed, prepared.n);
+        let begin = BeginAttempt {
+            n: prepared.n,
+            verdict: verdict.verdict(),
+            reason: verdict.reason(),
+            prompt_id: prepared.prompt_id.clone(),
+            pin: prepared.pin,
+            plan: &prepared.plan,
+            record: &prepared.record,
+            refused,
+        };
+        fault::point("before_begin");
+        self.link.begin(claimed, &begin).await?;
+        fault::point("after_begin");
+        make_private(&folder)?;
+        let mut argv = vec![text(&looked.binary.path)?];
+        argv.extend(looked.adapter.prelude().iter().map(ToString::to_string));
+        argv.extend(prepared.command.args.iter().cloned());
+        let spec = Spec {
+            argv,
+            dir: looked.folder.path.clone().into(),
+            stdin: prepared.command.stdin.clone(),
+            hold_stdin: prepared.command.hold_stdin,
+            close_stdin_on: prepared.command.close_stdin_on.clone(),
+            orphan_ms: Some(ORPHANED),
+            wall_ms: claimed.request.timeout_ms,
+            grace_ms: GRACE,
+            keep_background: claimed.request.keep_background,
+            ..Spec::default()
+        };
+        spec.save(&folder)
+            .map_err(Error::io("writing what to run"))?;
+        fault::point("after_spec");
+        let mut env = looked.env.clone();
+        env.extend(prepared.command.env.iter().cloned());
+        env.push((MARKER.to_owned(), claimed.turn.id.to_string()));
+        let env = env
+            .into_iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let child =
+            spawn_shim(Path::new(SELF), &folder, env).map_err(Error::io("starting the agent"))?;
+        fault::point("after_spawn");
+        Ok((folder, child))
+    }
+
+    async fn words(&self, plan: &TurnPlan) -> Result<(Composed, Option<String>)> {
+        let (claimed, outlook) = (self.claimed, &self.looked.outlook);
+        let rest;
+        let record;
+        let mut by = None;
+        let material = match plan {
+            TurnPlan::Start { .. } => Material::Nothing,
+            TurnPlan::Resume { .. } => {
+                rest = self.link.rest(claimed, outlook, plan).await?;
+                by = others(&rest, claimed);
+                Material::Rest(&rest)
+            }
+            TurnPlan::Reseed { .. } => {
+                let window = outlook
+                    .best()
+                    .and_then(|c| c.stored.pin.as_ref()?.context)
+                    .map(|c| c.window);
+                let budget = Budget::for_window(window, &claimed.message.text);
+                record = self.link.record(claimed, outlook, budget).await?;
+                Material::Record(&record)
+            }
+        };
+        let composed = compose(plan, material, &claimed.message)
+            .map_err(|e| Error::Internal(e.to_string()))?;
+        Ok((composed, by))
+    }
+
+    fn record(
+        &self,
+        plan: &TurnPlan,
+        decision: &Decision<'_>,
+        composed: &Composed,
+        caught_up_by: Option<String>,
+        session: &SessionId,
+        command: &CommandSpec,
+    ) -> TurnRecord {
+        let request = &self.claimed.request;
+        let checks: Vec<_> = decision
+            .checks
+            .iter()
+            .map(|c| json!({"check": c.check.to_string(), "ok": c.ok, "evidence": c.evidence.to_string()}))
+            .collect();
+        let failed = decision.checks.iter().find(|c| c.ok == Some(false));
+        let because = match plan.reason() {
+            Some(Reason::Rejected) => Some(format!(
+                "{} does not know its session any more",
+                self.claimed.turn.agent
+            )),
+            Some(Reason::FirstTurn) | None => None,
+            Some(_) => failed.map(|c| c.evidence.to_string()),
+        };
+        let mut argv = vec![self.looked.binary.path.display().to_string()];
+        argv.extend(
+            self.looked
+                .adapter
+                .prelude()
+                .iter()
+                .map(ToString::to_string),
+        );
+        argv.extend(command.args.iter().cloned());
+        TurnRecord {
+            checks: checks.into(),
+            sent: composed.sent,
+            session_id: Some(session.to_string()),
+            policy: json!({
+                "context_threshold": request.context_threshold, "breaker": request.breaker,
+                "model_change": request.model_change, "after_compaction": request.after_compaction,
+                "scope": self.claimed.conversation.scope, "permission": request.envelope.mode,
+            }),
+            command: without_secrets(argv),
+            runtime: Some(self.looked.binary.facts.runtime.to_string()),
+            folder: Some(self.looked.folder.path.clone()),
+            because,
+            caught_up_by,
+            ..TurnRecord::default()
+        }
+    }
+
+    /// The session as confirmed. If the folder moved, a copy is put where the CLI will look for it.
+    fn bring_here(&self, pin: &rejoin_core::Pin, session: &SessionId) -> Result<Confirmed> {
+        let looked = self.looked;
+        let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
+        let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
+        let here = looked.adapter.session_file(&looked.folder.path, session);
+        let file = FileMark {
+            path: here,
+            ..mark.clone()
+        };
+        if file.path != mark.path {
+            copy_session(&looked.home, &mark.path, &file)
+                .map_err(Error::io("bringing the session to this folder"))?;
+        }
+        Ok(Confirmed {
+            file,
+            cursor: pin.cursor.clone(),
+            total: pin.total,
+            failures: pin.failures,
+            compacted: pin.compacted,
+        })
+    }
+}
+
+/// Never over another file: one that differs is kept aside.
+fn copy_session(home: &Path, from: &str, to: &FileMark) -> std::io::Result<()> {
+    let target = home.join(&to.path);
+    if crate::marks::compare(home, to) == rejoin_core::SessionFact::Verified {
+        return Ok(());
+    }
+    if let Some(parent) = target.parent() {
+        fs_err::create_dir_all(parent)?;
+    }
+    if target.exists() {
+        let stamp =
+            fs_err::metadata(&target).map_or(0, |m| std::os::unix::fs::MetadataExt::mtime(&m));
+        fs_err::rename(
+            &target,
+            target.with_extension(format!("jsonl.aside-{stamp}")),
+        )?;
+    }
+    let temp = target.with_extension("jsonl.rejoin-tmp");
+    fs_err::copy(home.join(from), &temp)?;
+    fs_err::File::open(&temp)?.sync_all()?;
+    fs_err::rename(&temp, &target)
+}
+
+pub fn run_folder(config: &RunnerConfig, claimed: &Claimed, n: i64) -> PathBuf {
+    config
+        .home
+        .join("turns")
+        .join(claimed.turn.id.to_string())
+        .join(n.to_string())
+}
+
+fn make_private(folder: &Path) -> Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(Error::io(format!("making {}", folder.display())))
+}
+
+fn others(rest: &[Message], claimed: &Claimed) -> Option<String> {
+    let mut names: Vec<String> = rest
+        .iter()
+        .filter(|m| m.role == Role::Assistant)
+        .filter_map(|m| m.agent.as_ref())
+        .filter(|a| **a != claimed.turn.agent)
+        .map(ToString::to_string)
+        .collect();
+    names.sort();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(" and "))
+}
+
+/// Arguments are not the place for secrets, but people put them there.
+fn without_secrets(argv: Vec<String>) -> Vec<String> {
+    let secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["key", "token", "secret", "password"]
+            .iter()
+            .any(|word| name.contains(word))
+    };
+    let mut hide_next = false;
+    argv.into_iter()
+        .map(|arg| {
+            let hide = std::mem::replace(
+                &mut hide_next,
+                arg.starts_with("--") && !arg.contains('=') && secret(&arg),
+            );
+            match arg.split_once('=') {
+                _ if hide => "[removed]".into(),
+                Some((name, _)) if name.starts_with("--") && secret(name) => {
+                    format!("{name}=[removed]")
+                }
+                _ => arg,
+            }
+        })
+        .collect()
+}
+
+fn text(path: &Path) -> Result<String> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Error::Internal(format!("{} is not UTF-8", path.display())))
+}

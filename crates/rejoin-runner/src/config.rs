@@ -1,0 +1,37 @@
+//! What the runner is told about the world: where things are, and the settings of each agent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Settings of one agent (`[agents.NAME]`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentConfig {
+    pub bin: Option<String>,
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub pass_env: Vec<String>,
+    /// False: never resume with this agent.
+    pub resume: Option<bool>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RunnerConfig {
+    /// `REJOIN_HOME`: turn folders lie in it.
+    pub home: PathBuf,
+    pub agents: BTreeMap<String, AgentConfig>,
+    /// The caller's environment, of which the agent gets what concerns it.
+    pub env: Vec<(String, String)>,
+}
+
+impl RunnerConfig {
+    pub fn agent(&self, name: &str) -> AgentConfig {
+        self.agents.get(name).cloned().unwrap_or_default()
+    }
+
+    pub fn var(&self, name: &str) -> Option<String> {
+        self.env
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.clone())
+    }
+}

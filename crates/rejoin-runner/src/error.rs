@@ -1,0 +1,58 @@
+//! Why a turn could not be run at all. What goes wrong in a run is an outcome, not an error.
+
+use rejoin_core::{ConversationId, Reason, TurnId};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Hub(#[from] rejoin_hub::Error),
+    #[error("there is no agent `{0}`")]
+    UnknownAgent(String),
+    #[error("{agent} is not installed: `{program}` was not found")]
+    AgentMissing {
+        agent: String,
+        program: String,
+        install: String,
+    },
+    #[error("`{program}` does not answer like {agent}: {why}")]
+    NotThatAgent {
+        agent: String,
+        program: String,
+        why: String,
+    },
+    #[error("the working folder {path} cannot be used: {source}")]
+    Folder {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// `--no-reseed`: nothing was sent.
+    #[error("the session cannot be resumed ({why}), and --no-reseed forbids telling a new one")]
+    WouldReseed { why: Reason },
+    #[error("{0}")]
+    Envelope(String),
+    #[error("process {pid} is using this session")]
+    InUse { pid: u32 },
+    #[error("the conversation is busy with another turn")]
+    Busy {
+        conversation: ConversationId,
+        turn: TurnId,
+    },
+    #[error("{context}: {source}")]
+    Io {
+        context: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("something is wrong inside rejoin: {0}")]
+    Internal(String),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn io(context: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let context = context.into();
+        move |source| Self::Io { context, source }
+    }
+}

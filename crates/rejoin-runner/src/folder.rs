@@ -1,0 +1,73 @@
+//! The working folder as evidence: is it the one the session belongs to?
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rejoin_core::{Folder, FolderFact};
+
+use crate::process::capture;
+
+const GIT_MAY_TAKE: Duration = Duration::from_secs(5);
+
+/// Looks at a folder, without asking git.
+pub fn look(path: &Path) -> io::Result<Folder> {
+    let real = fs_err::canonicalize(path)?;
+    let meta = fs_err::metadata(&real)?;
+    if !meta.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("{} is not a folder", real.display()),
+        ));
+    }
+    let text = real.to_str().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("the name of {} is not UTF-8", real.display()),
+        )
+    })?;
+    Ok(Folder {
+        path: text.to_owned(),
+        device: meta.dev(),
+        inode: meta.ino(),
+        checkout: None,
+    })
+}
+
+/// Compares today's folder with the one a session belongs to. Asks git only if nothing else helps.
+pub fn compare(pinned: &Folder, today: &Folder) -> FolderFact {
+    if pinned.path == today.path {
+        return FolderFact::Same;
+    }
+    if (pinned.device, pinned.inode) == (today.device, today.inode) {
+        return FolderFact::SameInode;
+    }
+    if pinned.checkout.is_some() && pinned.checkout == checkout_of(Path::new(&today.path)) {
+        return FolderFact::SameCheckout;
+    }
+    FolderFact::Other
+}
+
+/// First commit of the checkout a folder lies in, and where in it.
+pub fn checkout_of(folder: &Path) -> Option<(String, String)> {
+    let root = git_root(folder)?;
+    let env = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME");
+    let args = ["rev-list", "--max-parents=0", "HEAD"];
+    let said = capture(OsStr::new("git"), args, env, folder, b"", GIT_MAY_TAKE).ok()?;
+    let first = String::from_utf8_lossy(&said.stdout)
+        .split_whitespace()
+        .last()?
+        .to_owned();
+    let place = folder.strip_prefix(&root).ok()?.to_str()?.to_owned();
+    said.status.success().then_some((first, place))
+}
+
+/// The root of the checkout a folder lies in.
+pub fn git_root(folder: &Path) -> Option<PathBuf> {
+    folder
+        .ancestors()
+        .find(|f| f.join(".git").exists())
+        .map(Path::to_path_buf)
+}

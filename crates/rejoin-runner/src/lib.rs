@@ -1,0 +1,28 @@
+//! Runs agents: the only crate that touches processes and the agents' own files.
+//!
+//! A turn goes through [`look`] (facts), `rejoin_core::decide`, [`attempt`] (written ahead, then
+//! started under a [`shim`]), [`pump`] (events) and [`settle`] (the session read, the cost, the
+//! end). [`recover`] walks the same way for what another process started.
+
+pub mod attempt;
+pub mod binary;
+pub mod config;
+mod error;
+pub mod folder;
+pub mod holder;
+pub mod leftovers;
+pub mod look;
+pub mod marks;
+pub mod process;
+mod prove;
+pub mod pump;
+pub mod recover;
+pub mod settle;
+pub mod shim;
+pub mod shim_link;
+pub mod spool;
+pub mod turn;
+
+pub use config::{AgentConfig, RunnerConfig};
+pub use error::{Error, Result};
+pub use turn::{IfBusy, Runner};

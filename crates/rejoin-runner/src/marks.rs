@@ -1,0 +1,308 @@
+//! The bytes of a session file: marked when confirmed, compared before use, cut back to.
+//!
+//! The hash is a fold over blocks, so that a file that grew costs its last block and what was
+//! added, not all of it; a file nobody touched costs one `stat`.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use fs_err::File;
+use rejoin_core::{FileMark, SessionFact};
+
+const BLOCK: usize = 256 * 1024;
+/// A longer line is counted as unreadable.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+
+/// The fold over whole blocks, and the hash of what follows them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Hash {
+    blocks: [u8; 32],
+    rest: [u8; 32],
+}
+
+impl Hash {
+    fn text(&self) -> String {
+        format!(
+            "{}-{}",
+            blake3::Hash::from(self.blocks).to_hex(),
+            blake3::Hash::from(self.rest).to_hex()
+        )
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (blocks, rest) = text.split_once('-')?;
+        let read = |hex: &str| blake3::Hash::from_hex(hex).ok().map(|h| *h.as_bytes());
+        Some(Self {
+            blocks: read(blocks)?,
+            rest: read(rest)?,
+        })
+    }
+}
+
+/// What became of a session file since it was marked.
+pub fn compare(home: &Path, mark: &FileMark) -> SessionFact {
+    let path = home.join(&mark.path);
+    let Ok(meta) = fs_err::symlink_metadata(&path) else {
+        return SessionFact::Missing;
+    };
+    if !meta.is_file() {
+        return SessionFact::Damaged;
+    }
+    if meta.len() == mark.length && stat(&meta) == mark.stat {
+        return SessionFact::Untouched;
+    }
+    if meta.len() < mark.length {
+        return SessionFact::Damaged;
+    }
+    match prefix_is(&path, mark) {
+        Err(_) => SessionFact::Unknown,
+        Ok(false) => SessionFact::Damaged,
+        Ok(true) if meta.len() == mark.length => SessionFact::Verified,
+        Ok(true) => SessionFact::Changed,
+    }
+}
+
+/// Reads what was added to a file since `before`, line by line, and marks the whole. `before` none:
+/// all of it. Fails if what was there has changed.
+pub fn read_on(
+    home: &Path,
+    path: &str,
+    before: Option<&FileMark>,
+    mut line: impl FnMut(&[u8]),
+) -> io::Result<FileMark> {
+    let mut file = File::open(home.join(path))?;
+    let from = before.map_or(0, |m| m.length);
+    let known = before.and_then(|m| Hash::parse(&m.hash));
+    let start = if known.is_some() {
+        from - from % BLOCK as u64
+    } else {
+        0
+    };
+    file.seek(SeekFrom::Start(start))?;
+    let mut fold = Fold {
+        blocks: known.map_or([0; 32], |h| h.blocks),
+        block: Vec::with_capacity(BLOCK),
+    };
+    let (mut at, mut pending, mut too_long) = (start, Vec::new(), false);
+    let mut buffer = vec![0; BLOCK];
+    loop {
+        let want = if at < from {
+            buffer.len().min((from - at) as usize)
+        } else {
+            buffer.len()
+        };
+        let got = file.read(&mut buffer[..want])?;
+        if got == 0 {
+            break;
+        }
+        let bytes = &buffer[..got];
+        fold.add(bytes);
+        at += got as u64;
+        if at == from && known.is_some_and(|k| fold.finish() != k) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "what was confirmed has changed",
+            ));
+        }
+        if at <= from {
+            continue;
+        }
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            too_long |= pending.len() + piece.len() > LONGEST_LINE;
+            if !too_long {
+                pending.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                line(if too_long {
+                    b""
+                } else {
+                    pending.strip_suffix(b"\n").unwrap_or(&pending)
+                });
+                pending.clear();
+                too_long = false;
+            }
+        }
+    }
+    if at < from {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "it is shorter than what was confirmed",
+        ));
+    }
+    if !pending.is_empty() {
+        line(&pending);
+    }
+    let meta = file.file().metadata()?;
+    if meta.len() != at {
+        return Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "it is still being written",
+        ));
+    }
+    Ok(FileMark {
+        path: path.to_owned(),
+        length: at,
+        hash: fold.finish().text(),
+        stat: stat(&meta),
+    })
+}
+
+/// Takes a file back to its confirmed bytes. Fails, changing nothing, if they are not there.
+pub fn cut_back(home: &Path, mark: &FileMark) -> io::Result<FileMark> {
+    let path = home.join(&mark.path);
+    if !prefix_is(&path, mark)? {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "what was confirmed has changed",
+        ));
+    }
+    let file = fs_err::OpenOptions::new().write(true).open(&path)?;
+    let meta = file.metadata()?;
+    if meta.len() != mark.length {
+        file.set_len(mark.length)?;
+        file.sync_data()?;
+    }
+    let meta = file.metadata()?;
+    Ok(FileMark {
+        stat: stat(&meta),
+        ..mark.clone()
+    })
+}
+
+fn prefix_is(path: &Path, mark: &FileMark) -> io::Result<bool> {
+    let mut file = File::open(path)?.take(mark.length);
+    let mut fold = Fold {
+        blocks: [0; 32],
+        block: Vec::with_capacity(BLOCK),
+    };
+    let mut buffer = vec![0; BLOCK];
+    let mut length = 0;
+    loop {
+        let got = file.read(&mut buffer)?;
+        if got == 0 {
+            break;
+        }
+        length += got as u64;
+        fold.add(&buffer[..got]);
+    }
+    Ok(length == mark.length && fold.finish().text() == mark.hash)
+}
+
+struct Fold {
+    blocks: [u8; 32],
+    block: Vec<u8>,
+}
+
+impl Fold {
+    fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = BLOCK - self.block.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.block.extend_from_slice(now);
+            bytes = later;
+            if self.block.len() == BLOCK {
+                let mut hasher = blake3::Hasher::new();
+                hasher
+                    .update(&self.blocks)
+                    .update(blake3::hash(&self.block).as_bytes());
+                self.blocks = *hasher.finalize().as_bytes();
+                self.block.clear();
+            }
+        }
+    }
+
+    fn finish(&self) -> Hash {
+        Hash {
+            blocks: self.blocks,
+            rest: *blake3::hash(&self.block).as_bytes(),
+        }
+    }
+}
+
+fn stat(meta: &std::fs::Metadata) -> (u64, u64, i64, i64) {
+    let nanos =
+        |seconds: i64, part: i64| seconds.saturating_mul(1_000_000_000).saturating_add(part);
+    (
+        meta.dev(),
+        meta.ino(),
+        nanos(meta.mtime(), meta.mtime_nsec()),
+        nanos(meta.ctime(), meta.ctime_nsec()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn lines(home: &Path, before: Option<&FileMark>) -> (FileMark, Vec<String>) {
+        let mut seen = vec![];
+        let mark = read_on(home, "s", before, |l| {
+            seen.push(String::from_utf8_lossy(l).into_owned());
+        })
+        .unwrap();
+        (mark, seen)
+    }
+
+    fn add(home: &Path, text: &str) {
+        let mut file = fs_err::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(home.join("s"))
+            .unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn reading_on_equals_reading_all() {
+        for first in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+            let dir = tempfile::tempdir().unwrap();
+            let home = dir.path();
+            add(
+                home,
+                &("a".repeat(first.saturating_sub(1)) + if first > 0 { "\n" } else { "" }),
+            );
+            let (before, _) = lines(home, None);
+            assert_eq!(compare(home, &before), SessionFact::Untouched);
+            add(home, "x\nyy\n");
+            assert_eq!(compare(home, &before), SessionFact::Changed);
+            let (after, added) = lines(home, Some(&before));
+            assert_eq!(added, ["x", "yy"], "{first}");
+            assert_eq!(after, lines(home, None).0);
+            let back = cut_back(home, &before).unwrap();
+            assert_eq!((back.length, &back.hash), (before.length, &before.hash));
+            assert_eq!(compare(home, &back), SessionFact::Untouched);
+            assert_eq!(compare(home, &before), SessionFact::Verified);
+        }
+    }
+
+    #[test]
+    fn damage_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path();
+        add(home, &"line of text\n".repeat(60_000));
+        let (mark, _) = lines(home, None);
+        let path = home.join("s");
+        let good = fs_err::read(&path).unwrap();
+        let mut middle = good.clone();
+        middle[1000] ^= 1;
+        for bad in [middle, good[..100].to_vec(), vec![]] {
+            fs_err::write(&path, &bad).unwrap();
+            assert_eq!(compare(home, &mark), SessionFact::Damaged);
+            assert!(cut_back(home, &mark).is_err());
+        }
+        fs_err::remove_file(&path).unwrap();
+        assert_eq!(compare(home, &mark), SessionFact::Missing);
+    }
+
+    #[test]
+    fn a_changed_last_block_is_not_read_on() {
+        let dir = tempfile::tempdir().unwrap();
+        add(dir.path(), "one\ntwo\n");
+        let (mark, _) = lines(dir.path(), None);
+        fs_err::write(dir.path().join("s"), "one\nTWO\nthree\n").unwrap();
+        assert!(read_on(dir.path(), "s", Some(&mark), |_| {}).is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! The one place that starts processes.
+//!
+//! Shims and CLIs are started with `posix_spawn`, not `std::process::Command`, for one reason: it
+//! can put signals back to their default. A rejoin that a script started with `&` has SIGINT
+//! ignored, and so would every CLI below it, which could then never be interrupted.
+
+mod capture;
+pub(crate) mod tree;
+
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::stat::Mode;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+pub use capture::{Captured, capture};
+
+/// The running executable, also after its file was replaced or deleted.
+pub const SELF: &str = "/proc/self/exe";
+
+/// Starts `PROGRAM shim FOLDER` with exactly the environment `env` and nothing else of ours.
+///
+/// The shim makes itself independent: it goes on when the caller dies.
+pub fn spawn_shim(
+    program: &Path,
+    folder: &Path,
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+) -> io::Result<ShimChild> {
+    reap_dropped();
+    let program = c_string(program.as_os_str())?;
+    let argv = [
+        c"rejoin".to_owned(),
+        c"shim".to_owned(),
+        c_string(folder.as_os_str())?,
+    ];
+    let pid = launch(
+        &program,
+        &argv,
+        &environment(env)?,
+        [None; 3],
+        Group::Inherited,
+    )?;
+    Ok(ShimChild { pid, ended: None })
+}
+
+/// A shim that this process started and has to reap, without ever waiting for it.
+#[derive(Debug)]
+pub struct ShimChild {
+    pid: Pid,
+    ended: Option<ShimExit>,
+}
+
+/// How a shim process ended; the turn's own end is in `end.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShimExit {
+    /// 0: `end.json` is written. 75: the folder was begun or voided before. Else: it failed.
+    Code(i32),
+    Killed,
+}
+
+impl ShimChild {
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Reaps the shim if it has ended; `None` while it runs. Never blocks.
+    pub fn try_wait(&mut self) -> io::Result<Option<ShimExit>> {
+        if self.ended.is_none() {
+            self.ended = match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(_, code)) => Some(ShimExit::Code(code)),
+                Ok(WaitStatus::Signaled(..)) | Err(Errno::EINVAL | Errno::ECHILD) => {
+                    Some(ShimExit::Killed)
+                }
+                Ok(_) | Err(Errno::EINTR) => None,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(self.ended)
+    }
+}
+
+/// Shims that outlived their `ShimChild`, reaped when the next one is started or dropped.
+static DROPPED: Mutex<Vec<ShimChild>> = Mutex::new(Vec::new());
+
+impl Drop for ShimChild {
+    fn drop(&mut self) {
+        if let Ok(None) = self.try_wait()
+            && let Ok(mut dropped) = DROPPED.lock()
+        {
+            dropped.push(Self {
+                pid: self.pid,
+                ended: None,
+            });
+        }
+    }
+}
+
+fn reap_dropped() {
+    let Ok(mut dropped) = DROPPED.lock() else {
+        return;
+    };
+    let mut waiting = std::mem::take(&mut *dropped);
+    waiting.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    *dropped = waiting;
+}
+
+/// The process group of a new process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    Inherited,
+    Own,
+}
+
+/// Starts `program` (looked up in our PATH) with default signals and an empty signal mask.
+///
+/// `stdio` names descriptors of ours that become 0, 1 and 2; `None` is `/dev/null`.
+pub(crate) fn launch(
+    program: &CStr,
+    argv: &[CString],
+    env: &[CString],
+    stdio: [Option<RawFd>; 3],
+    group: Group,
+) -> io::Result<Pid> {
+    let mut files = PosixSpawnFileActions::init()?;
+    for (number, source) in (0..).zip(stdio) {
+        match source {
+            Some(fd) => files.add_dup2(fd, number)?,
+            None => files.add_open(number, c"/dev/null", OFlag::O_RDWR, Mode::empty())?,
+        }
+    }
+    let mut attributes = PosixSpawnAttr::init()?;
+    let mut flags =
+        PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK;
+    if group == Group::Own {
+        flags |= PosixSpawnFlags::POSIX_SPAWN_SETPGROUP;
+        attributes.set_pgroup(Pid::from_raw(0))?;
+    }
+    attributes.set_flags(flags)?;
+    attributes.set_sigmask(&SigSet::empty())?;
+    let settable = |it: &Signal| !matches!(it, Signal::SIGKILL | Signal::SIGSTOP);
+    attributes.set_sigdefault(&Signal::iterator().filter(settable).collect())?;
+    Ok(posix_spawnp(program, &files, &attributes, argv, env)?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+fn command(program: &OsStr) -> Command {
+    Command::new(program)
+}
+
+/// `NAME=value` strings as `exec` wants them.
+pub(crate) fn environment(
+    vars: impl IntoIterator<Item = (OsString, OsString)>,
+) -> io::Result<Vec<CString>> {
+    vars.into_iter()
+        .map(|(mut name, value)| {
+            name.push("=");
+            name.push(value);
+            c_string(&name)
+        })
+        .collect()
+}
+
+pub(crate) fn c_string(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}

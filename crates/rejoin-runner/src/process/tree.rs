@@ -1,0 +1,136 @@
+//! The process table as `/proc` shows it: parents, start times, zombies, command lines.
+//!
+//! Reading never fails: a process that ends while it is looked at is simply not there.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// One process as it was when it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) start: u64,
+    pub(crate) zombie: bool,
+}
+
+/// The process with this pid, if there is one.
+pub(crate) fn read(pid: i32) -> Option<Entry> {
+    parse(pid, &fs_err::read(file(pid, "stat")).ok()?)
+}
+
+/// Every process that is visible to us.
+pub(crate) fn all() -> Vec<Entry> {
+    let Ok(entries) = fs_err::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(read)
+        .collect()
+}
+
+/// All descendants of `roots` in `table`, without the roots, not walking through `stops`.
+pub(crate) fn below(table: &[Entry], roots: &[i32], stops: &[i32]) -> Vec<Entry> {
+    let mut children: HashMap<i32, Vec<&Entry>> = HashMap::new();
+    for entry in table {
+        children.entry(entry.parent).or_default().push(entry);
+    }
+    let mut found = Vec::new();
+    let mut todo = roots.to_vec();
+    while let Some(parent) = todo.pop() {
+        // Taken out, so that a table read while pids moved cannot send us round in a circle.
+        for child in children.remove(&parent).unwrap_or_default() {
+            if stops.contains(&child.pid) || roots.contains(&child.pid) {
+                continue;
+            }
+            found.push(*child);
+            todo.push(child.pid);
+        }
+    }
+    found
+}
+
+/// All living descendants of the calling process (zombies left out).
+pub(crate) fn mine() -> Vec<Entry> {
+    let me = nix::unistd::getpid().as_raw();
+    let mut found = below(&all(), &[me], &[]);
+    found.retain(|entry| !entry.zombie);
+    found
+}
+
+/// The command line for people, at most 200 characters.
+pub(crate) fn command(pid: i32) -> String {
+    let raw = fs_err::read(file(pid, "cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&raw).replace('\0', " ");
+    let text = if text.trim().is_empty() {
+        fs_err::read_to_string(file(pid, "comm")).unwrap_or_default()
+    } else {
+        text
+    };
+    text.trim().chars().take(200).collect()
+}
+
+pub(crate) fn file(pid: i32, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{name}"))
+}
+
+/// Fields are counted from the last `)`: the name in between may hold anything.
+fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let start = fields.nth(17)?.parse().ok()?;
+    Some(Entry {
+        pid,
+        parent,
+        start,
+        zombie: matches!(state, "Z" | "X" | "x"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pid: i32, parent: i32) -> Entry {
+        Entry {
+            pid,
+            parent,
+            start: 1,
+            zombie: false,
+        }
+    }
+
+    #[test]
+    fn names_may_hold_anything() {
+        let stat = b"7 (a) Z 1 (\n) S 3 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+        assert_eq!(
+            parse(7, stat),
+            Some(Entry {
+                start: 4242,
+                ..entry(7, 3)
+            })
+        );
+        assert_eq!(parse(7, b"7 (a"), None);
+        assert_eq!(parse(7, b"7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn descendants_without_roots_and_stops() {
+        let table = [
+            entry(2, 1),
+            entry(3, 2),
+            entry(4, 3),
+            entry(5, 2),
+            entry(6, 5),
+            entry(9, 1),
+        ];
+        let mut pids: Vec<i32> = below(&table, &[2], &[5]).iter().map(|it| it.pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [3, 4]);
+        assert_eq!(below(&[entry(2, 3), entry(3, 2)], &[2], &[]), [entry(3, 2)]);
+    }
+}

@@ -1,0 +1,252 @@
+//! Follows one run: what the CLI prints becomes events, committed together with how far the spool
+//! was read; what it asks is answered; when it ends, everything is there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rejoin_agents::{End as AgentEnd, EndCause, Ran, StreamParser};
+use rejoin_core::{EventBody, SessionId};
+use rejoin_hub::{Claimed, HubLink, fault};
+use tokio::sync::watch;
+
+use crate::error::{Error, Result};
+use crate::holder::Holder;
+use crate::leftovers;
+use crate::process::ShimChild;
+use crate::shim::{Begun, End, Order, Why, begun};
+use crate::shim_link::ShimLink;
+use crate::spool::{Piece, SpoolReader, Watch};
+
+/// How often somebody else's wish to cancel is looked for.
+const LOOK_FOR_CANCEL: Duration = Duration::from_millis(500);
+
+/// A run that is over.
+pub struct Pumped {
+    pub ran: Ran,
+    pub cause: EndCause,
+    pub leftovers: Vec<String>,
+}
+
+pub struct Pump<'a, L> {
+    pub link: &'a L,
+    pub claimed: &'a Claimed,
+    pub n: i64,
+    pub folder: &'a Path,
+    /// Bytes of the spool whose events are committed already.
+    pub committed: u64,
+    pub session: SessionId,
+    pub child: Option<ShimChild>,
+    pub cancel: watch::Receiver<bool>,
+    pub wake: &'a watch::Sender<u64>,
+}
+
+impl<L: HubLink> Pump<'_, L> {
+    /// Follows the run to its end. The spool is always parsed from its beginning, to know what the
+    /// parser must know; only what lies after `committed` becomes events again.
+    pub async fn follow(mut self, mut parser: Box<dyn StreamParser>) -> Result<Pumped> {
+        let watch = Watch::new(self.folder);
+        let mut out = SpoolReader::new(&self.folder.join("out"), 0);
+        let mut shim: Option<ShimLink> = None;
+        let (mut cancelled, mut skipped) = (false, 0);
+        let mut cancel = self.cancel.clone();
+        let mut look = tokio::time::interval(LOOK_FOR_CANCEL);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let end = loop {
+            // First how it ended, then what it said: nothing can come in between.
+            let end = self.ended()?;
+            let mut events = vec![];
+            while let Some(line) = out.next_line().map_err(Error::io("reading the spool"))? {
+                skipped += line.skipped;
+                let said = parser.line(&line.bytes);
+                if line.end > self.committed {
+                    events.extend(said);
+                }
+            }
+            let answers = parser.answers();
+            let fresh = out.offset() > self.committed;
+            if fresh {
+                events.extend(answers.iter().map(|a| a.event.clone()));
+                self.commit(&events, out.offset()).await?;
+                fault::point("mid_stream");
+            }
+            if let Some(end) = end {
+                break end;
+            }
+            if shim.is_none() {
+                shim = ShimLink::connect(self.folder).await.unwrap_or(None);
+            }
+            for answer in answers {
+                tell(&mut shim, Order::Stdin { data: answer.line }).await;
+            }
+            if cancelled && shim.is_none() {
+                self.interrupt_by_signal();
+            }
+            tokio::select! {
+                () = watch.changed() => {}
+                _ = cancel.wait_for(|asked| *asked), if !cancelled => {
+                    cancelled = true;
+                    tell(&mut shim, Order::Interrupt).await;
+                }
+                _ = look.tick(), if !cancelled => {
+                    if self.link.cancel_asked(self.claimed.turn.id).await? {
+                        cancelled = true;
+                        tell(&mut shim, Order::Interrupt).await;
+                    }
+                }
+            }
+        };
+        fault::point("after_end");
+        let torn = self.drain(&mut out, parser.as_mut()).await?;
+        self.read_stderr(parser.as_mut())?;
+        let (end, cause) = match end {
+            Ended::Seen(end) => {
+                let cause = cause(&end, cancelled || self.claimed.turn.cancel);
+                (end, cause)
+            }
+            Ended::Unseen => (End::default(), EndCause::Unseen),
+        };
+        if let Some(error) = &end.error {
+            parser.stderr(error.as_bytes());
+        }
+        if skipped > 0 {
+            let note =
+                EventBody::warning(format!("{skipped} bytes of over-long lines were skipped"));
+            self.commit(&[note], out.offset()).await?;
+        }
+        let ran = parser.finish(&AgentEnd {
+            code: end.code,
+            signal: end.signal,
+            cause,
+            torn,
+            asked_session: Some(self.session.clone()),
+        });
+        let leftovers = end
+            .leftovers
+            .iter()
+            .map(|l| format!("{} {}", l.pid, l.command))
+            .collect();
+        Ok(Pumped {
+            ran,
+            cause,
+            leftovers,
+        })
+    }
+
+    async fn commit(&mut self, events: &[EventBody], offset: u64) -> Result<()> {
+        self.link
+            .append(self.claimed, self.n, events, offset)
+            .await?;
+        self.committed = offset;
+        self.wake.send_modify(|n| *n += 1);
+        Ok(())
+    }
+
+    /// What came between the last look and the end. True if the last line has no end.
+    async fn drain(
+        &mut self,
+        out: &mut SpoolReader,
+        parser: &mut dyn StreamParser,
+    ) -> Result<bool> {
+        let mut events = vec![];
+        let mut torn = false;
+        while let Some(piece) = out.finish().map_err(Error::io("reading the spool"))? {
+            match piece {
+                Piece::Line(line) if line.end > self.committed => {
+                    events.extend(parser.line(&line.bytes));
+                }
+                Piece::Line(line) => drop(parser.line(&line.bytes)),
+                Piece::Torn(rest) => {
+                    torn = true;
+                    events.push(EventBody::warning(format!(
+                        "the last line is cut off after {} bytes",
+                        rest.bytes.len()
+                    )));
+                }
+            }
+        }
+        if !events.is_empty() {
+            self.commit(&events, out.offset()).await?;
+        }
+        Ok(torn)
+    }
+
+    fn read_stderr(&self, parser: &mut dyn StreamParser) -> Result<()> {
+        let mut err = SpoolReader::new(&self.folder.join("err"), 0);
+        while let Some(piece) = err.finish().map_err(Error::io("reading the spool"))? {
+            match piece {
+                Piece::Line(line) => parser.stderr(&line.bytes),
+                Piece::Torn(rest) => parser.stderr(&rest.bytes),
+            }
+        }
+        Ok(())
+    }
+
+    /// None: it still runs, under its shim or, if that was killed, without.
+    fn ended(&mut self) -> Result<Option<Ended>> {
+        let seen = || End::load(self.folder).map_err(Error::io("reading how the run ended"));
+        if let Some(end) = seen()? {
+            return Ok(Some(Ended::Seen(end)));
+        }
+        let gone = match &mut self.child {
+            Some(child) => child
+                .try_wait()
+                .map_err(Error::io("looking after the shim"))?
+                .is_some(),
+            None => match begun(self.folder).map_err(Error::io("looking after the shim"))? {
+                Begun::By(holder) => !holder.is_alive(),
+                Begun::No | Begun::Void | Begun::Unclear => true,
+            },
+        };
+        if !gone {
+            return Ok(None);
+        }
+        // It may have written the end just before it went.
+        if let Some(end) = seen()? {
+            return Ok(Some(Ended::Seen(end)));
+        }
+        Ok(leftovers::live_cli(self.folder)
+            .is_none()
+            .then_some(Ended::Unseen))
+    }
+
+    fn interrupt_by_signal(&self) {
+        let shim = begun(self.folder).ok().and_then(|b| match b {
+            Begun::By(holder) => Some(holder),
+            Begun::No | Begun::Void | Begun::Unclear => None,
+        });
+        let target = shim
+            .filter(Holder::is_alive)
+            .or_else(|| leftovers::live_cli(self.folder));
+        if let Some(holder) = target {
+            let pid = nix::unistd::Pid::from_raw(holder.pid);
+            let _gone = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT);
+        }
+    }
+}
+
+enum Ended {
+    Seen(End),
+    Unseen,
+}
+
+/// A shim that does not listen any more is about to end: nothing to tell it.
+async fn tell(shim: &mut Option<ShimLink>, order: Order) {
+    if let Some(link) = shim
+        && link.order(order).await.is_err()
+    {
+        *shim = None;
+    }
+}
+
+fn cause(end: &End, cancelled: bool) -> EndCause {
+    match end.why {
+        Why::Exited if cancelled => EndCause::Cancelled,
+        Why::Exited => EndCause::ByItself,
+        Why::Wall => EndCause::WallLimit,
+        Why::Idle => EndCause::IdleLimit,
+        Why::Stopped | Why::Interrupted => EndCause::Cancelled,
+        Why::SpoolFull => EndCause::SpoolFull,
+        Why::DiskFull => EndCause::DiskFull,
+        Why::NotStarted => EndCause::NotStarted,
+    }
+}

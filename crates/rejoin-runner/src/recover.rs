@@ -1,0 +1,271 @@
+//! Picks up what earlier processes left: the turns of a `rejoin send` that was killed are settled by
+//! the next command, answer, events and cost included; nothing is run twice.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rejoin_agents::adapter;
+use rejoin_core::{ConversationId, TurnId};
+use rejoin_hub::{AttemptPlan, Claimed, Next};
+use rejoin_store::{Attempt, StoredTurn};
+use tokio::sync::watch;
+
+use crate::attempt::run_folder;
+use crate::error::{Error, Result};
+use crate::holder::Holder;
+use crate::leftovers;
+use crate::pump::Pump;
+use crate::settle::settle;
+use crate::shim::{Begun, End, begun, void};
+use crate::turn::{IfBusy, Runner, refused_cleanly};
+
+/// How often a turn in other hands is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(40);
+
+/// What a turn without a living holder is doing.
+enum Left {
+    /// Nothing was started: it can be queued again.
+    NotBegun,
+    /// Its CLI still runs.
+    Running,
+    /// It ended, and nobody has settled it.
+    Ended,
+}
+
+impl Runner {
+    /// Settles every turn that ended while nobody was there. Leaves those that still run alone.
+    pub async fn recover(&self) -> Result<()> {
+        let running = self
+            .hub
+            .store
+            .read()
+            .await
+            .map_err(rejoin_hub::Error::from)?
+            .running_turns()
+            .await;
+        for turn in running.map_err(rejoin_hub::Error::from)? {
+            if held_by_the_living(&turn) {
+                continue;
+            }
+            let taken = self.hub.take_over(&turn, &me()?).await;
+            match taken {
+                Ok(claimed) => self.pick_up(&claimed, Patience::Leave).await?,
+                // Another command is at it.
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.sweep().await
+    }
+
+    /// Runs what is queued in a conversation, in order, until `turn` has ended.
+    pub async fn run_until(
+        &self,
+        c: ConversationId,
+        turn: TurnId,
+        if_busy: IfBusy,
+        cancel: &watch::Receiver<bool>,
+    ) -> Result<()> {
+        loop {
+            let stored = self
+                .hub
+                .store
+                .read()
+                .await
+                .map_err(rejoin_hub::Error::from)?
+                .turn(turn)
+                .await;
+            match stored.map_err(rejoin_hub::Error::from)? {
+                None => {
+                    return Err(rejoin_hub::Error::NotFound("the turn was withdrawn".into()).into());
+                }
+                Some(turn) if turn.status.ended() => return Ok(()),
+                Some(_) => {}
+            }
+            match self.hub.next(c).await? {
+                Next::Idle => {}
+                Next::Queued(next) => match self.hub.claim(next, &me()?).await {
+                    Ok(claimed) => {
+                        rejoin_hub::fault::point("after_claim");
+                        let ran = self.run(&claimed, if_busy, cancel.clone()).await;
+                        if next == turn {
+                            return ran;
+                        }
+                    }
+                    Err(error) if error.is_conflict() => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Next::Held(held) if held_by_the_living(&held) => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    if *cancel.borrow() && held.id != turn {
+                        return Err(Error::Busy {
+                            conversation: c,
+                            turn: held.id,
+                        });
+                    }
+                }
+                Next::Held(held) => match self.hub.take_over(&held, &me()?).await {
+                    Ok(claimed) => {
+                        self.pick_up(&claimed, Patience::Wait(cancel.clone()))
+                            .await?;
+                    }
+                    Err(error) if error.is_conflict() => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+    }
+
+    async fn pick_up(&self, claimed: &Claimed, patience: Patience) -> Result<()> {
+        let Some(attempt) = claimed
+            .attempts
+            .iter()
+            .rev()
+            .find(|a| a.status == "running")
+        else {
+            return Ok(self.hub.requeue(claimed).await?);
+        };
+        let folder = run_folder(&self.config, claimed, attempt.n);
+        match (left(&folder, claimed)?, &patience) {
+            (Left::NotBegun, _) => Ok(self.hub.requeue(claimed).await?),
+            (Left::Running, Patience::Leave) => Ok(()),
+            (Left::Running, Patience::Wait(cancel)) => {
+                self.settle_left(claimed, attempt, &folder, cancel.clone())
+                    .await
+            }
+            (Left::Ended, _) => {
+                self.settle_left(claimed, attempt, &folder, watch::channel(false).1)
+                    .await
+            }
+        }
+    }
+
+    async fn settle_left(
+        &self,
+        claimed: &Claimed,
+        attempt: &Attempt,
+        folder: &Path,
+        cancel: watch::Receiver<bool>,
+    ) -> Result<()> {
+        let name = claimed.turn.agent.as_str();
+        let adapter = adapter(name).ok_or_else(|| Error::UnknownAgent(name.to_owned()))?;
+        let plan = AttemptPlan::read(attempt)?;
+        let pump = Pump {
+            link: &self.hub,
+            claimed,
+            n: attempt.n,
+            folder,
+            committed: attempt.spool as u64,
+            session: plan.session.clone(),
+            child: None,
+            cancel,
+            wake: &self.wake,
+        };
+        let pumped = pump.follow(adapter.parser()).await?;
+        let turn = claimed.turn.id.to_string();
+        leftovers::end_marked(&turn).map_err(Error::io("ending what the turn left running"))?;
+        if plan.confirmed.is_some() && refused_cleanly(&pumped) {
+            // Its session is unknown to the CLI and nothing was done: it is tried anew, told.
+            self.hub
+                .retire(claimed, attempt.pin, "refused by the CLI")
+                .await?;
+            return Ok(self.hub.requeue(claimed).await?);
+        }
+        let record = claimed.turn.record.clone();
+        let settled = settle(
+            adapter,
+            claimed,
+            attempt,
+            &plan,
+            pumped,
+            &self.hub.machine,
+            record,
+        );
+        self.finish(claimed, &settled).await
+    }
+
+    /// Removes folders of turns that have ended.
+    async fn sweep(&self) -> Result<()> {
+        let Ok(folders) = fs_err::read_dir(self.config.home.join("turns")) else {
+            return Ok(());
+        };
+        for entry in folders.flatten() {
+            let Some(turn) = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<TurnId>().ok())
+            else {
+                continue;
+            };
+            let stored = self
+                .hub
+                .store
+                .read()
+                .await
+                .map_err(rejoin_hub::Error::from)?
+                .turn(turn)
+                .await;
+            let over = stored
+                .map_err(rejoin_hub::Error::from)?
+                .is_none_or(|t| t.status.ended());
+            if over {
+                drop(fs_err::remove_dir_all(entry.path()));
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Patience {
+    Leave,
+    Wait(watch::Receiver<bool>),
+}
+
+fn left(folder: &Path, claimed: &Claimed) -> Result<Left> {
+    if !folder.exists() {
+        return Ok(Left::NotBegun);
+    }
+    if End::load(folder)
+        .map_err(Error::io("reading how the run ended"))?
+        .is_some()
+    {
+        return Ok(Left::Ended);
+    }
+    Ok(
+        match begun(folder).map_err(Error::io("looking after the shim"))? {
+            Begun::No | Begun::Void => {
+                if void(folder).map_err(Error::io("calling off a run"))? {
+                    Left::NotBegun
+                } else {
+                    Left::Running
+                }
+            }
+            Begun::By(holder) if holder.is_alive() => Left::Running,
+            Begun::By(_) | Begun::Unclear => {
+                // The shim is gone. As long as the CLI runs it writes into its files.
+                let cli = leftovers::live_cli(folder).is_some();
+                let marked = !cli
+                    && !folder.join("cli.json").exists()
+                    && !leftovers::marked(&claimed.turn.id.to_string()).is_empty();
+                if cli || marked {
+                    Left::Running
+                } else {
+                    Left::Ended
+                }
+            }
+        },
+    )
+}
+
+fn held_by_the_living(turn: &StoredTurn) -> bool {
+    turn.holder
+        .as_deref()
+        .and_then(|h| h.parse::<Holder>().ok())
+        .is_some_and(|h| h.is_alive())
+}
+
+fn me() -> Result<String> {
+    Holder::me()
+        .map(|h| h.to_string())
+        .map_err(Error::io("finding out who this process is"))
+}

@@ -1,0 +1,230 @@
+//! What a finished run leaves behind: the session read and confirmed, or cut back to what it was;
+//! the turn's own cost; one report for the hub.
+
+use std::path::Path;
+
+use rejoin_agents::{Adapter, EndCause, Ran, ReadEntry};
+use rejoin_core::{
+    Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, ToolNote, TurnStatus,
+};
+use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
+use rejoin_store::{Attempt, TurnRecord};
+
+use crate::pump::Pumped;
+use crate::{folder, marks};
+
+/// Everything but the refusal of a session, which is retried first.
+pub fn settle(
+    adapter: &'static dyn Adapter,
+    claimed: &Claimed,
+    attempt: &Attempt,
+    plan: &AttemptPlan,
+    pumped: Pumped,
+    machine: &str,
+    mut record: TurnRecord,
+) -> Settled {
+    let Pumped {
+        ran,
+        cause,
+        leftovers,
+    } = pumped;
+    let run = Run {
+        adapter,
+        attempt,
+        plan,
+        ran: &ran,
+    };
+    record.tools_run = ran.tools_run;
+    record.leftovers = leftovers;
+    record.session_id = Some(plan.session.to_string());
+    note(&mut record, &ran);
+    let (status, pin) = match &ran.outcome {
+        Outcome::Succeeded => match run.confirm(machine) {
+            Ok(pin) => (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin))),
+            Err(why) => {
+                record.notes.push(format!(
+                    "not recorded by {}: {why}; the next turn is told again",
+                    claimed.turn.agent
+                ));
+                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep))
+            }
+        },
+        Outcome::Failed(failure) => (
+            TurnStatus::Failed,
+            run.take_back(failure.class.on_session()),
+        ),
+        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep)),
+        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep)),
+    };
+    fault::point("after_read");
+    Settled {
+        status,
+        answer: (status == TurnStatus::Succeeded).then(|| ran.text.clone()),
+        error: ran.outcome.failure().cloned(),
+        trail: trail(&ran, status),
+        cost: run.cost(cause),
+        model: ran.model.clone(),
+        usage: Some(ran.usage),
+        context: ran.context,
+        denied: serde_json::to_value(&ran.denied).unwrap_or_default(),
+        saved: "local_only".into(),
+        attempt: Some(attempt.n),
+        record,
+        pin,
+    }
+}
+
+struct Run<'a> {
+    adapter: &'static dyn Adapter,
+    attempt: &'a Attempt,
+    plan: &'a AttemptPlan,
+    ran: &'a Ran,
+}
+
+impl Run<'_> {
+    /// Reads what was added to the session. Only if that is the prompt we sent and the answer we
+    /// got, and nothing is broken, may the session serve again.
+    fn confirm(&self, machine: &str) -> Result<Pin, String> {
+        let (plan, ran) = (self.plan, self.ran);
+        let before = plan.confirmed.as_ref();
+        let mut reader = self
+            .adapter
+            .reader(before.and_then(|c| c.cursor.as_deref()));
+        let home = Path::new(&plan.home);
+        let mark = marks::read_on(home, &plan.session_file, before.map(|c| &c.file), |line| {
+            reader.line(line);
+        })
+        .map_err(|e| format!("its session cannot be read ({e})"))?;
+        let reading = reader.finish();
+        reading.confirms(&self.attempt.prompt_id, &ran.text)?;
+        let mut folder = plan.folder.clone();
+        if folder.checkout.is_none() {
+            folder.checkout = folder::checkout_of(Path::new(&folder.path));
+        }
+        let runtime = match &ran.version {
+            Some(version) => rejoin_core::Runtime {
+                version: rejoin_core::Version(version.clone()),
+                ..plan.runtime.clone()
+            },
+            None => plan.runtime.clone(),
+        };
+        Ok(Pin {
+            id: self.attempt.pin,
+            agent: rejoin_core::AgentName::new(self.adapter.name()).map_err(|e| e.to_string())?,
+            session: plan.session.clone(),
+            state: PinState::Confirmed,
+            seen: Seen {
+                value: plan.value(),
+                messages: plan.messages,
+                last_seq: 0,
+                last: None,
+            },
+            folder,
+            runtime,
+            machine: machine.to_owned(),
+            files: vec![mark],
+            cursor: reading.cursor,
+            total: ran.total,
+            context: ran.context,
+            model: plan.model.clone().or_else(|| ran.model.clone()),
+            provider: None,
+            failures: 0,
+            compacted: reading.compacted || ran.compacted || before.is_some_and(|c| c.compacted),
+        })
+    }
+
+    /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.
+    fn take_back(&self, effect: PinEffect) -> PinEnd {
+        let id: PinId = self.attempt.pin;
+        let Some(before) = &self.plan.confirmed else {
+            return PinEnd::Retire {
+                id,
+                why: "its first turn was not finished".into(),
+            };
+        };
+        if effect == PinEffect::Retire {
+            let why = self
+                .ran
+                .outcome
+                .failure()
+                .map_or("refused", |f| f.class.as_str());
+            return PinEnd::Retire {
+                id,
+                why: format!("the last turn on it failed: {why}"),
+            };
+        }
+        match self.cut_back(&before.file) {
+            Ok(mark) => {
+                let failures = before.failures + u32::from(effect == PinEffect::Count);
+                PinEnd::PutBack {
+                    id,
+                    files: vec![mark],
+                    failures,
+                }
+            }
+            Err(why) => PinEnd::Retire {
+                id,
+                why: format!("it could not be cut back: {why}"),
+            },
+        }
+    }
+
+    /// Never cuts away what somebody else said in it meanwhile.
+    fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
+        let home = Path::new(&self.plan.home);
+        let mark = FileMark {
+            path: self.plan.session_file.clone(),
+            ..mark.clone()
+        };
+        let before = self.plan.confirmed.as_ref();
+        let mut reader = self
+            .adapter
+            .reader(before.and_then(|c| c.cursor.as_deref()));
+        marks::read_on(home, &mark.path, Some(&mark), |line| reader.line(line))
+            .map_err(|e| e.to_string())?;
+        let foreign = |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if *id != self.attempt.prompt_id);
+        if reader.finish().entries.iter().any(foreign) {
+            return Err("somebody else went on with it".into());
+        }
+        marks::cut_back(home, &mark).map_err(|e| e.to_string())
+    }
+
+    fn cost(&self, cause: EndCause) -> Cost {
+        let before = match &self.plan.confirmed {
+            None => Some(Micros(0)),
+            Some(confirmed) => confirmed.total,
+        };
+        match (&self.ran.outcome, cause) {
+            (Outcome::Lost(_), _) | (_, EndCause::NotStarted) if self.ran.total.is_none() => {
+                Cost::Unknown
+            }
+            _ => Cost::of_turn(self.plan.totals, self.ran.total, before),
+        }
+    }
+}
+
+/// What the next turn must know the tools did; in an unanswered one also what was only started.
+fn trail(ran: &Ran, status: TurnStatus) -> Vec<ToolNote> {
+    let worth_telling = |note: &&ToolNote| note.finished || status != TurnStatus::Succeeded;
+    ran.trail.iter().filter(worth_telling).cloned().collect()
+}
+
+fn note(record: &mut TurnRecord, ran: &Ran) {
+    match ran.denied.len() {
+        0 => {}
+        1 => record.notes.push("1 tool denied".into()),
+        n => record.notes.push(format!("{n} tools denied")),
+    }
+    if ran.compacted {
+        record.notes.push("compacted by the agent".into());
+    }
+    match record.leftovers.len() {
+        0 => {}
+        1 => record
+            .notes
+            .push("1 process it left running was ended".into()),
+        n => record
+            .notes
+            .push(format!("{n} processes it left running were ended")),
+    }
+}

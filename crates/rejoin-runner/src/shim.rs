@@ -1,0 +1,218 @@
+//! The shim: the small process under which one run of an agent CLI hangs.
+//!
+//! It is no part of any rejoin that can be restarted, so a turn goes on when the daemon or the
+//! terminal that began it dies. It starts the CLI with its output going into spool files, holds
+//! its stdin, takes orders over a socket, keeps the limits, and ends what the CLI left running.
+//! It has no threads and no runtime: hundreds of them must cost next to nothing.
+//!
+//! The turn's folder holds `spec.json` (what to run), `begin` (it has begun), `cli.json` (the
+//! process), `out` and `err` (spools), `s` (the socket) and at last `end.json`.
+
+mod begin;
+mod brake;
+mod door;
+mod order;
+mod reap;
+mod scan;
+mod spec;
+mod spools;
+mod stdin;
+mod sweep;
+mod turn;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::OFlag;
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{chdir, close, dup2_stderr, dup2_stdin, dup2_stdout, fchdir, pipe2, setsid};
+
+use crate::holder::Holder;
+use crate::process::{Group, c_string, environment, launch, tree};
+use door::{Door, SOCKET};
+use reap::Ended;
+use spools::Spools;
+use stdin::Stdin;
+use sweep::Policy;
+use turn::Turn;
+
+pub use begin::{Begun, begun, void};
+pub(crate) use order::Reply;
+pub use order::{Hello, Order};
+pub use spec::{End, Leftover, Spec, Why};
+
+/// Exit code of a shim that came second: the run was begun or voided by somebody else.
+pub const ALREADY_BEGUN: i32 = 75;
+
+/// Runs the turn in `folder` and returns the exit code; 0 means that `end.json` is written.
+///
+/// To be called first thing in `main`: it takes over the whole process, closes every descriptor
+/// that is open and changes session, signals and working folder.
+pub fn main(folder: &Path) -> i32 {
+    live(folder).unwrap_or(1)
+}
+
+fn live(folder: &Path) -> io::Result<i32> {
+    let signals = block_signals()?;
+    setsid().ok();
+    chdir(folder)?;
+    close_strangers(&signals);
+    silence()?;
+    let here = Path::new(".");
+    if !begin::begin(here)? {
+        return Ok(ALREADY_BEGUN);
+    }
+    // Clients see us hang up when the door falls shut: after `end.json`.
+    let (mut end, policy, _door) = match start(here, &signals) {
+        Ok((turn, keep_background)) => {
+            let (ended, why, door) = turn.run();
+            // A turn that was cancelled or cut off keeps nothing.
+            let keep = keep_background && why == Why::Exited;
+            let policy = if keep { Policy::Keep } else { Policy::Kill };
+            (ended_so(ended, why), policy, Some(door))
+        }
+        Err(error) => (End::not_started(&error), Policy::Kill, None),
+    };
+    sweep::sweep(&signals, policy, &mut end);
+    write_end(&end)?;
+    fs_err::remove_file(SOCKET).ok();
+    Ok(0)
+}
+
+/// Signals are read from a descriptor. SIGHUP is taken and thrown away: no terminal ends a turn.
+fn block_signals() -> io::Result<SignalFd> {
+    let signals: SigSet = [
+        Signal::SIGCHLD,
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+    ]
+    .into_iter()
+    .collect();
+    signals.thread_block()?;
+    Ok(SignalFd::with_flags(
+        &signals,
+        SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+    )?)
+}
+
+/// Closes what the caller left open for us by mistake: a pipe held here would never end there.
+fn close_strangers(signals: &SignalFd) {
+    let Ok(entries) = fs_err::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let number = |name: &OsStr| name.to_str()?.parse::<i32>().ok();
+    let open: Vec<i32> = entries
+        .filter_map(|entry| number(&entry.ok()?.file_name()))
+        .collect();
+    for fd in open
+        .into_iter()
+        .filter(|fd| *fd > 2 && *fd != signals.as_raw_fd())
+    {
+        close(fd).ok();
+    }
+}
+
+fn silence() -> io::Result<()> {
+    let null = fs_err::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?
+        .into_file();
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    Ok(())
+}
+
+/// Starts the CLI; also tells whether what it leaves running may live.
+fn start<'a>(folder: &Path, signals: &'a SignalFd) -> io::Result<(Turn<'a>, bool)> {
+    let mut spec = Spec::load(folder)?;
+    set_child_subreaper(true)?;
+    let door = Door::open()?;
+    let spools = Spools::create(Instant::now())?;
+    let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
+    let cli = start_cli(&spec, &theirs, &spools)?;
+    drop(theirs);
+    raise_oom_score(cli);
+    if let Ok(holder) = Holder::of(cli).and_then(|it| Ok(serde_json::to_vec(&it)?)) {
+        spec::put(&folder.join("cli.json"), &holder).ok();
+    }
+    let stdin = Stdin::new(ours, std::mem::take(&mut spec.stdin), spec.hold_stdin)?;
+    Ok((
+        Turn::new(&spec, cli, signals, stdin, spools, door),
+        spec.keep_background,
+    ))
+}
+
+fn start_cli(spec: &Spec, stdin: &OwnedFd, spools: &Spools) -> io::Result<i32> {
+    let argv: Vec<_> = spec
+        .argv
+        .iter()
+        .map(|it| c_string(OsStr::new(it)))
+        .collect::<io::Result<_>>()?;
+    let Some(program) = argv.first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "argv is empty"));
+    };
+    let env = environment(std::env::vars_os())?;
+    let [out, err] = spools.for_cli();
+    let stdio = [Some(stdin.as_raw_fd()), Some(out), Some(err)];
+    let home = fs_err::File::open(".")?.into_file();
+    chdir(&spec.dir)
+        .map_err(|error| io::Error::other(format!("folder {}: {error}", spec.dir.display())))?;
+    let started = launch(program, &argv, &env, stdio, Group::Own);
+    fchdir(home.as_fd())?;
+    match started {
+        Ok(pid) => Ok(pid.as_raw()),
+        Err(error) => Err(io::Error::new(
+            error.kind(),
+            format!("{}: {error}", spec.argv[0]),
+        )),
+    }
+}
+
+/// If memory runs out, let it be the CLI that goes, not the one who can tell about it.
+fn raise_oom_score(cli: i32) {
+    let own = fs_err::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    let score = own.trim().parse().unwrap_or(0) + 200;
+    fs_err::write(
+        tree::file(cli, "oom_score_adj"),
+        score.min(1000).to_string(),
+    )
+    .ok();
+}
+
+fn ended_so(ended: Ended, why: Why) -> End {
+    let (code, signal) = match ended {
+        Ended::Code(code) => (Some(code), None),
+        Ended::Signal(signal) => (None, Some(signal)),
+        Ended::Unseen => (None, None),
+    };
+    End {
+        code,
+        signal,
+        why,
+        ..End::default()
+    }
+}
+
+/// The last thing; tried for a while, because a full disk may get room again.
+fn write_end(end: &End) -> io::Result<()> {
+    let text = serde_json::to_vec(end)?;
+    let mut tries = 0;
+    loop {
+        match spec::put(Path::new("end.json"), &text) {
+            Err(error) if tries < 20 && error.kind() != io::ErrorKind::NotFound => {
+                tries += 1;
+                thread::sleep(Duration::from_millis(100));
+            }
+            result => return result,
+        }
+    }
+}

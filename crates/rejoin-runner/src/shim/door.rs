@@ -1,0 +1,163 @@
+//! The socket `s` in the turn's folder: who is connected, and what they order.
+//!
+//! Nobody out there can hold the shim up. Everything is non-blocking, a client that does not
+//! read its answers or sends an endless line is dropped, and another user is not let in.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::{geteuid, getpid};
+use serde::Serialize;
+
+use super::order::{Hello, Order, Reply};
+
+/// The listening socket and its clients.
+#[derive(Debug)]
+pub(super) struct Door {
+    listener: UnixListener,
+    clients: Vec<Client>,
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    gone: bool,
+}
+
+pub(super) const SOCKET: &str = "s";
+const CLIENTS: usize = 64;
+const LONGEST_LINE: usize = 32 * 1024 * 1024;
+/// Answers are short; who leaves this many unread is not listening.
+const UNREAD: usize = 64 * 1024;
+/// Read from one client before the others have their turn.
+const AT_ONCE: usize = 1024 * 1024;
+
+impl Door {
+    /// Binds by short name in the current folder: the full path may be too long for a socket.
+    pub(super) fn open() -> io::Result<Self> {
+        fs_err::remove_file(SOCKET).ok();
+        let listener = UnixListener::bind(Path::new(SOCKET))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener,
+            clients: Vec::new(),
+        })
+    }
+
+    pub(super) fn is_anybody_here(&self) -> bool {
+        !self.clients.is_empty()
+    }
+
+    pub(super) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        fds.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
+        for client in &self.clients {
+            let mut events = PollFlags::POLLIN;
+            events.set(PollFlags::POLLOUT, !client.output.is_empty());
+            fds.push(PollFd::new(client.stream.as_fd(), events));
+        }
+    }
+
+    /// Lets new clients in and carries out what has been ordered.
+    pub(super) fn serve(&mut self, cli: i32, mut obey: impl FnMut(Order) -> Result<(), String>) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if let Some(client) = Client::admit(stream, cli)
+                && self.clients.len() < CLIENTS
+            {
+                self.clients.push(client);
+            }
+        }
+        for client in &mut self.clients {
+            client.read(&mut obey);
+            client.flush();
+        }
+        self.clients.retain(|client| !client.gone);
+    }
+}
+
+impl Client {
+    fn admit(stream: UnixStream, cli: i32) -> Option<Self> {
+        let peer = getsockopt(&stream, PeerCredentials).ok()?;
+        if peer.uid() != geteuid().as_raw() {
+            return None;
+        }
+        stream.set_nonblocking(true).ok()?;
+        let mut client = Self {
+            stream,
+            input: Vec::new(),
+            output: Vec::new(),
+            gone: false,
+        };
+        client.say(&Hello {
+            shim: 1,
+            pid: getpid().as_raw(),
+            cli,
+        });
+        Some(client)
+    }
+
+    fn read(&mut self, obey: &mut impl FnMut(Order) -> Result<(), String>) {
+        let mut block = [0; 16 * 1024];
+        for _ in 0..AT_ONCE / block.len() {
+            match self.stream.read(&mut block) {
+                Ok(0) => {
+                    self.gone = true;
+                    return;
+                }
+                Ok(count) => self.take(&block[..count], obey),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.gone = true,
+            }
+            if self.gone {
+                return;
+            }
+            self.flush();
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], obey: &mut impl FnMut(Order) -> Result<(), String>) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.input.len() + piece.len() > LONGEST_LINE {
+                self.gone = true;
+                return;
+            }
+            self.input.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.input);
+                let reply = match serde_json::from_slice(&line) {
+                    Ok(order) => obey(order),
+                    Err(error) => Err(format!("not an order: {error}")),
+                };
+                self.say(&Reply::from(reply));
+            }
+        }
+    }
+
+    fn say(&mut self, line: &impl Serialize) {
+        if let Ok(text) = serde_json::to_vec(line) {
+            self.output.extend_from_slice(&text);
+            self.output.push(b'\n');
+        }
+        self.gone |= self.output.len() > UNREAD;
+    }
+
+    fn flush(&mut self) {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(count) => drop(self.output.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.gone = true;
+                    return;
+                }
+            }
+        }
+    }
+}

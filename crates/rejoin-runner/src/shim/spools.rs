@@ -1,0 +1,135 @@
+//! The spool files `out` and `err`, into which the CLI writes by itself.
+//!
+//! The shim never touches the bytes. It watches that they grow, that they do not grow too much,
+//! that the disk has room, and, while stdin is held, looks for the line that ends the turn.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::statvfs::fstatvfs;
+
+use super::scan::Scanner;
+
+/// Both spools of a run.
+#[derive(Debug)]
+pub(super) struct Spools {
+    out: File,
+    err: File,
+    inotify: Option<Inotify>,
+    /// Bytes in both together, and when that last grew.
+    pub(super) size: u64,
+    pub(super) grown: Instant,
+    scanned: u64,
+    deaf_until: Instant,
+}
+
+/// A CLI that writes without pause wakes us at most this often.
+const REST: Duration = Duration::from_millis(5);
+/// How often we look if the system gives us no inotify instance.
+const WITHOUT_INOTIFY: Duration = Duration::from_millis(100);
+/// Scanned before anything else has its turn.
+const BLOCKS_AT_ONCE: usize = 64;
+
+impl Spools {
+    /// Creates both in the current folder.
+    pub(super) fn create(now: Instant) -> io::Result<Self> {
+        let open = |name| {
+            let mut options = fs_err::OpenOptions::new();
+            let options = options.read(true).append(true).create(true).mode(0o600);
+            options.open(name).map(fs_err::File::into_file)
+        };
+        let (out, err) = (open("out")?, open("err")?);
+        let (size, scanned) = (out.metadata()?.len() + err.metadata()?.len(), 0);
+        let inotify = watch_both().ok();
+        Ok(Self {
+            out,
+            err,
+            inotify,
+            size,
+            grown: now,
+            scanned,
+            deaf_until: now,
+        })
+    }
+
+    /// The descriptors that become the CLI's stdout and stderr.
+    pub(super) fn for_cli(&self) -> [RawFd; 2] {
+        [self.out.as_raw_fd(), self.err.as_raw_fd()]
+    }
+
+    /// What to poll for growth, if it is time to listen.
+    pub(super) fn wants_to_hear(&self, now: Instant) -> Option<BorrowedFd<'_>> {
+        self.inotify
+            .as_ref()
+            .filter(|_| now >= self.deaf_until)
+            .map(AsFd::as_fd)
+    }
+
+    /// When to look again although nothing is heard.
+    pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
+        match self.inotify {
+            Some(_) => Some(self.deaf_until).filter(|until| now < *until),
+            None => Some(now + WITHOUT_INOTIFY),
+        }
+    }
+
+    /// Takes note of what has been written since the last look.
+    pub(super) fn look(&mut self, now: Instant) {
+        if let Some(inotify) = &self.inotify
+            && now >= self.deaf_until
+        {
+            while inotify.read_events().is_ok() {
+                self.deaf_until = now + REST;
+            }
+        }
+        let length = |file: &File| file.metadata().map_or(0, |it| it.len());
+        let size = length(&self.out) + length(&self.err);
+        if size != self.size {
+            self.size = size;
+            self.grown = now;
+        }
+    }
+
+    /// Lets the scanner see what is new in `out`.
+    pub(super) fn scan(&mut self, scanner: &mut Scanner) -> Scanned {
+        let mut block = [0; 16 * 1024];
+        for _ in 0..BLOCKS_AT_ONCE {
+            match self.out.read_at(&mut block, self.scanned) {
+                Ok(count) if count > 0 => {
+                    self.scanned += count as u64;
+                    if scanner.feed(&block[..count]) {
+                        return Scanned::Found;
+                    }
+                }
+                Ok(_) | Err(_) => return Scanned::Nothing,
+            }
+        }
+        Scanned::NotDone
+    }
+
+    /// Free bytes on the file system of the spools; `None` if it does not tell.
+    pub(super) fn free(&self) -> Option<u64> {
+        let stat = fstatvfs(&self.out).ok().filter(|stat| stat.blocks() > 0)?;
+        Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scanned {
+    Found,
+    Nothing,
+    /// There is more to scan; come again.
+    NotDone,
+}
+
+fn watch_both() -> nix::Result<Inotify> {
+    let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
+    inotify.add_watch("out", AddWatchFlags::IN_MODIFY)?;
+    inotify.add_watch("err", AddWatchFlags::IN_MODIFY)?;
+    Ok(inotify)
+}

@@ -1,0 +1,229 @@
+//! The loop: one `poll` over everything that can happen while the CLI runs.
+//!
+//! What poll reports is not sorted out: all sources are non-blocking, so after each wake-up each
+//! is simply asked. That costs a few system calls and leaves no case to forget.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+
+use super::brake::Brake;
+use super::door::Door;
+use super::order::Order;
+use super::reap::{Ended, reap};
+use super::scan::Scanner;
+use super::spec::{Spec, Why};
+use super::spools::{Scanned, Spools};
+use super::stdin::Stdin;
+
+/// A running CLI and all that belongs to it.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    cli: i32,
+    signals: &'a SignalFd,
+    stdin: Stdin,
+    spools: Spools,
+    door: Door,
+    brake: Brake,
+    scanner: Scanner,
+    limits: Limits,
+    /// When the last client left, or the start.
+    alone_since: Instant,
+    disk_checked: Instant,
+    more_to_scan: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    wall: Option<Instant>,
+    idle: Option<Duration>,
+    orphan: Option<Duration>,
+    spool_bytes: u64,
+    min_free_bytes: u64,
+}
+
+/// Free space and, should a wake-up ever be missed, everything else is looked at this often.
+const TICK: Duration = Duration::from_secs(1);
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(
+        spec: &Spec,
+        cli: i32,
+        signals: &'a SignalFd,
+        stdin: Stdin,
+        spools: Spools,
+        door: Door,
+    ) -> Self {
+        let now = Instant::now();
+        let limits = Limits {
+            wall: spec
+                .wall_ms
+                .and_then(|wall| now.checked_add(Duration::from_millis(wall))),
+            idle: spec.idle_ms.map(Duration::from_millis),
+            orphan: spec.orphan_ms.map(Duration::from_millis),
+            spool_bytes: spec.spool_bytes,
+            min_free_bytes: spec.min_free_bytes,
+        };
+        Self {
+            cli,
+            signals,
+            stdin,
+            spools,
+            door,
+            brake: Brake::new(cli, Duration::from_millis(spec.grace_ms)),
+            scanner: Scanner::new(&spec.close_stdin_on),
+            limits,
+            alone_since: now,
+            disk_checked: now,
+            more_to_scan: false,
+        }
+    }
+
+    /// Stays until the CLI has ended.
+    ///
+    /// The door is given back open: its clients are to see the shim hang up after `end.json`.
+    pub(super) fn run(mut self) -> (Ended, Why, Door) {
+        loop {
+            self.wait();
+            let now = Instant::now();
+            self.obey_signals(now);
+            if let Some(ended) = reap(self.cli) {
+                return (ended, self.brake.why().unwrap_or(Why::Exited), self.door);
+            }
+            self.obey_clients(now);
+            self.spools.look(now);
+            self.mind_stdin(now);
+            self.check_limits(now);
+            self.brake.step(now);
+        }
+    }
+
+    fn wait(&self) {
+        let now = Instant::now();
+        let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        self.door.watch(&mut fds);
+        fds.extend(
+            self.stdin
+                .wants_to_write()
+                .map(|fd| PollFd::new(fd, PollFlags::POLLOUT)),
+        );
+        fds.extend(
+            self.spools
+                .wants_to_hear(now)
+                .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
+        );
+        let left = self.next_deadline(now).saturating_duration_since(now);
+        // Rounded up: waking a moment too early would mean going round for nothing.
+        let left = if left.is_zero() {
+            left
+        } else {
+            left + Duration::from_millis(1)
+        };
+        poll(
+            &mut fds,
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO),
+        )
+        .ok();
+    }
+
+    fn next_deadline(&self, now: Instant) -> Instant {
+        if self.more_to_scan {
+            return now;
+        }
+        let running = self.brake.why().is_none();
+        [
+            self.brake.next(),
+            self.spools.next_look(now),
+            self.orphan_at(),
+            self.limits.wall.filter(|_| running),
+            self.idle_at().filter(|_| running),
+        ]
+        .into_iter()
+        .flatten()
+        .fold(now + TICK, Instant::min)
+    }
+
+    fn orphan_at(&self) -> Option<Instant> {
+        let alone = self.stdin.is_held() && !self.door.is_anybody_here();
+        self.limits
+            .orphan
+            .filter(|_| alone)
+            .and_then(|it| self.alone_since.checked_add(it))
+    }
+
+    fn idle_at(&self) -> Option<Instant> {
+        self.limits
+            .idle
+            .and_then(|idle| self.spools.grown.checked_add(idle))
+    }
+
+    /// SIGCHLD has woken us and SIGHUP is ignored; to be told to end is to interrupt the CLI.
+    fn obey_signals(&mut self, now: Instant) {
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            let number = info.ssi_signo.cast_signed();
+            if number == Signal::SIGTERM as i32 || number == Signal::SIGINT as i32 {
+                self.brake.ask(Why::Interrupted, now);
+            }
+        }
+    }
+
+    fn obey_clients(&mut self, now: Instant) {
+        let somebody_was_here = self.door.is_anybody_here();
+        let Self {
+            door, stdin, brake, ..
+        } = self;
+        door.serve(self.cli, |order| {
+            match order {
+                Order::Stdin { data } => return stdin.add(&data),
+                Order::CloseStdin => stdin.close(),
+                Order::Interrupt => brake.ask(Why::Interrupted, now),
+                Order::Stop => brake.tell(Why::Stopped, now),
+                Order::Ping => {}
+            }
+            Ok(())
+        });
+        if somebody_was_here || self.door.is_anybody_here() {
+            self.alone_since = now;
+        }
+    }
+
+    fn mind_stdin(&mut self, now: Instant) {
+        if self.stdin.is_held() {
+            let scanned = self.spools.scan(&mut self.scanner);
+            self.more_to_scan = scanned == Scanned::NotDone;
+            if scanned == Scanned::Found || self.orphan_at().is_some_and(|at| now >= at) {
+                self.stdin.close();
+                self.more_to_scan = false;
+            }
+        } else {
+            self.more_to_scan = false;
+        }
+        self.stdin.write();
+    }
+
+    fn check_limits(&mut self, now: Instant) {
+        let passed = |limit: Option<Instant>| limit.is_some_and(|at| now >= at);
+        if self.spools.size > self.limits.spool_bytes {
+            self.brake.ask(Why::SpoolFull, now);
+        }
+        if now.duration_since(self.disk_checked) >= TICK {
+            self.disk_checked = now;
+            if self
+                .spools
+                .free()
+                .is_some_and(|free| free < self.limits.min_free_bytes)
+            {
+                self.brake.ask(Why::DiskFull, now);
+            }
+        }
+        if passed(self.limits.wall) {
+            self.brake.ask(Why::Wall, now);
+        }
+        if passed(self.idle_at()) {
+            self.brake.ask(Why::Idle, now);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The runner's end of a shim's socket.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::geteuid;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use crate::shim::{Hello, Order, Reply};
+
+/// A connection to a living shim. While there is one, a held stdin is not orphaned.
+#[derive(Debug)]
+pub struct ShimLink {
+    stream: UnixStream,
+    /// Read but not yet taken apart.
+    input: Vec<u8>,
+    hello: Hello,
+    /// An answer is owed for an order that was given up: nothing can be matched any more.
+    broken: bool,
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl ShimLink {
+    /// Connects to the shim of the turn in `folder`; `None` if nobody listens there.
+    pub async fn connect(folder: &Path) -> io::Result<Option<Self>> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let stream = match open(folder, flags, Mode::empty()) {
+            Ok(folder) => dial(&folder).await,
+            Err(error) => Err(error.into()),
+        };
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) if is_nobody(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if stream.peer_cred()?.uid() != geteuid().as_raw() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the shim belongs to another user",
+            ));
+        }
+        let hello = Hello {
+            shim: 0,
+            pid: 0,
+            cli: 0,
+        };
+        let mut link = Self {
+            stream,
+            input: Vec::new(),
+            hello,
+            broken: false,
+        };
+        match timeout(PATIENCE, link.read()).await? {
+            Ok(hello) => link.hello = hello,
+            Err(error) if is_nobody(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        Ok(Some(link))
+    }
+
+    pub fn hello(&self) -> Hello {
+        self.hello
+    }
+
+    /// Gives an order and waits for the answer. An order dropped half-way breaks the link.
+    pub async fn order(&mut self, order: Order) -> io::Result<()> {
+        if std::mem::replace(&mut self.broken, true) {
+            return Err(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "an earlier order was dropped",
+            ));
+        }
+        let mut line = serde_json::to_vec(&order)?;
+        line.push(b'\n');
+        let talk = async {
+            self.stream.write_all(&line).await?;
+            self.read::<Reply>().await
+        };
+        let reply = timeout(PATIENCE, talk).await??;
+        self.broken = false;
+        if reply.ok {
+            return Ok(());
+        }
+        Err(io::Error::other(
+            reply
+                .error
+                .unwrap_or_else(|| "refused by the shim".to_owned()),
+        ))
+    }
+
+    /// Resolves when the shim has hung up, which it does after `end.json` (or when it dies).
+    ///
+    /// Can be dropped and called again.
+    pub async fn closed(&mut self) {
+        let mut block = [0; 1024];
+        while !matches!(self.stream.read(&mut block).await, Ok(0) | Err(_)) {}
+    }
+
+    async fn read<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        loop {
+            if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.input.drain(..=end).collect();
+                return Ok(serde_json::from_slice(&line)?);
+            }
+            if self.stream.read_buf(&mut self.input).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+/// Through the open folder: the path of the socket may be too long for an address.
+async fn dial(folder: &OwnedFd) -> io::Result<UnixStream> {
+    UnixStream::connect(format!("/proc/self/fd/{}/s", folder.as_raw_fd())).await
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof
+    )
+}

@@ -1,0 +1,241 @@
+//! Runs one claimed turn: look, decide, run, settle; once more if the CLI refused its session.
+
+use std::time::Duration;
+
+use rejoin_agents::EndCause;
+use rejoin_core::{Class, Cost, Failure, Hold, TurnPlan, TurnStatus, decide};
+use rejoin_hub::{AttemptPlan, Claimed, Hub, HubLink, PinEnd, Settled, fault};
+use rejoin_store::{Attempt, TurnRecord};
+use tokio::sync::watch;
+
+use crate::attempt::{Prepared, Preparing};
+use crate::config::RunnerConfig;
+use crate::error::{Error, Result};
+use crate::look::{Looked, look};
+use crate::pump::{Pump, Pumped};
+use crate::settle::settle;
+
+/// How often a session that somebody else is using is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Runs agents for one hub on this machine.
+pub struct Runner {
+    pub hub: Hub,
+    pub config: RunnerConfig,
+    /// Goes up when something was committed.
+    pub wake: watch::Sender<u64>,
+}
+
+/// What to do about a session that a process which is not ours is writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfBusy {
+    Wait,
+    Fail,
+}
+
+impl Runner {
+    pub fn new(hub: Hub, config: RunnerConfig) -> Self {
+        Self {
+            hub,
+            config,
+            wake: watch::Sender::new(0),
+        }
+    }
+
+    /// From claim to end. An error means that nothing was run: the message was taken back, or, if
+    /// it could not even be tried, its turn ended `failed`.
+    pub(crate) async fn run(
+        &self,
+        claimed: &Claimed,
+        if_busy: IfBusy,
+        cancel: watch::Receiver<bool>,
+    ) -> Result<()> {
+        match self.attempts(claimed, if_busy, cancel).await {
+            Ok(()) => Ok(()),
+            Err(error @ (Error::WouldReseed { .. } | Error::Envelope(_) | Error::InUse { .. })) => {
+                self.hub.withdraw(claimed).await?;
+                Err(error)
+            }
+            Err(error @ (Error::Hub(_) | Error::Busy { .. })) => Err(error),
+            Err(error) => {
+                self.not_started(claimed, &error).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn attempts(
+        &self,
+        claimed: &Claimed,
+        if_busy: IfBusy,
+        cancel: watch::Receiver<bool>,
+    ) -> Result<()> {
+        let looked = self.look_until_free(claimed, if_busy, &cancel).await?;
+        let situation = looked.situation(&claimed.turn.agent, &claimed.request);
+        let decision = decide(&situation);
+        let mut plan = decision.plan.clone().map_err(|hold| held(&hold, &looked))?;
+        let preparing = Preparing {
+            link: &self.hub,
+            config: &self.config,
+            claimed,
+            looked: &looked,
+        };
+        let (mut n, mut refused) = (1, None);
+        loop {
+            let prepared = preparing.prepare(n, &plan, &decision).await?;
+            let (folder, child) = preparing.start(&prepared, &plan, refused).await?;
+            let pump = Pump {
+                link: &self.hub,
+                claimed,
+                n,
+                folder: &folder,
+                committed: 0,
+                session: prepared.plan.session.clone(),
+                child: Some(child),
+                cancel: cancel.clone(),
+                wake: &self.wake,
+            };
+            let pumped = pump.follow(looked.adapter.parser()).await?;
+            let retry = plan.after_refusal().filter(|_| refused_cleanly(&pumped));
+            let Some(retold) = retry else {
+                return self
+                    .end(
+                        claimed,
+                        &looked,
+                        &attempt_of(&prepared, &plan),
+                        &prepared.plan,
+                        pumped,
+                        prepared.record,
+                    )
+                    .await;
+            };
+            self.hub
+                .retire(claimed, prepared.pin.id(), "refused by the CLI")
+                .await?;
+            fault::point("after_refusal");
+            (plan, refused, n) = (retold, Some(n), n + 1);
+        }
+    }
+
+    /// Waits for whoever else is using the session, if that was asked for.
+    async fn look_until_free(
+        &self,
+        claimed: &Claimed,
+        if_busy: IfBusy,
+        cancel: &watch::Receiver<bool>,
+    ) -> Result<Looked> {
+        loop {
+            let outlook = HubLink::outlook(&self.hub, claimed).await?;
+            let looked = look(
+                &self.hub,
+                &self.config,
+                claimed.turn.agent.as_str(),
+                &claimed.request,
+                outlook,
+            )
+            .await?;
+            fault::point("after_look");
+            let held = decide(&looked.situation(&claimed.turn.agent, &claimed.request)).plan;
+            if if_busy == IfBusy::Fail
+                || *cancel.borrow()
+                || !matches!(held, Err(Hold::InUse { .. }))
+            {
+                return Ok(looked);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn end(
+        &self,
+        claimed: &Claimed,
+        looked: &Looked,
+        attempt: &Attempt,
+        plan: &AttemptPlan,
+        pumped: Pumped,
+        record: TurnRecord,
+    ) -> Result<()> {
+        fault::point("before_settle");
+        if pumped.cause == EndCause::Unseen {
+            let turn = claimed.turn.id.to_string();
+            crate::leftovers::end_marked(&turn)
+                .map_err(Error::io("ending what the turn left running"))?;
+        }
+        let settled = settle(
+            looked.adapter,
+            claimed,
+            attempt,
+            plan,
+            pumped,
+            &self.hub.machine,
+            record,
+        );
+        self.finish(claimed, &settled).await
+    }
+
+    pub(crate) async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
+        fault::point("before_finish");
+        self.hub.finish(claimed, settled).await?;
+        fault::point("after_finish");
+        self.wake.send_modify(|n| *n += 1);
+        let folder = self
+            .config
+            .home
+            .join("turns")
+            .join(claimed.turn.id.to_string());
+        // What cannot be removed now is swept by the next command.
+        drop(fs_err::remove_dir_all(folder));
+        fault::point("after_cleanup");
+        Ok(())
+    }
+
+    /// It could not even be tried: said so in the turn, and the message stays.
+    async fn not_started(&self, claimed: &Claimed, error: &Error) -> Result<()> {
+        let settled = Settled {
+            status: TurnStatus::Failed,
+            answer: None,
+            error: Some(Failure {
+                class: Class::NotStarted,
+                message: error.to_string(),
+            }),
+            trail: vec![],
+            record: TurnRecord::default(),
+            model: None,
+            usage: None,
+            cost: Cost::Known(rejoin_core::Micros(0)),
+            context: None,
+            denied: serde_json::json!([]),
+            saved: "local_only".into(),
+            attempt: None,
+            pin: PinEnd::None,
+        };
+        self.finish(claimed, &settled).await
+    }
+}
+
+/// Retried once, and only if no tool ran (promise 4).
+pub(crate) fn refused_cleanly(pumped: &Pumped) -> bool {
+    pumped.ran.refused && pumped.ran.tools_run == 0
+}
+
+fn attempt_of(prepared: &Prepared, plan: &TurnPlan) -> Attempt {
+    Attempt {
+        n: prepared.n,
+        verdict: plan.verdict(),
+        reason: plan.reason(),
+        status: "running".into(),
+        session_id: prepared.plan.session.to_string(),
+        pin: prepared.pin.id(),
+        prompt_id: prepared.prompt_id.clone(),
+        plan: serde_json::Value::Null,
+        spool: 0,
+    }
+}
+
+fn held(hold: &Hold, looked: &Looked) -> Error {
+    match *hold {
+        Hold::InUse { pid } => Error::InUse { pid },
+        Hold::WouldReseed { why } => Error::WouldReseed { why },
+        Hold::Envelope => Error::Envelope(looked.cannot.clone().unwrap_or_default()),
+    }
+}
