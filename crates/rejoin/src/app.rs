@@ -1,0 +1,150 @@
+//! Wires configuration, store, hub and runner together for one command.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rejoin_hub::{Clock, Hub};
+use rejoin_runner::{Runner, RunnerConfig};
+use rejoin_store::Store;
+
+use crate::config::Config;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Everything a command needs.
+pub(crate) struct App {
+    pub(crate) out: Output,
+    pub(crate) config: Config,
+    pub(crate) runner: Runner,
+    /// The folder the command was given in.
+    pub(crate) here: PathBuf,
+}
+
+impl App {
+    pub(crate) async fn open(out: Output, config_file: Option<&Path>) -> Result<Self> {
+        let here = std::env::current_dir()
+            .map_err(|e| Failure::usage(format!("the current folder cannot be used: {e}")))?;
+        let config = Config::load(config_file, &here)?;
+        let home = data_home()?;
+        Self::open_at(out, config, home, here, std::env::vars_os()).await
+    }
+
+    pub(crate) async fn open_at(
+        out: Output,
+        config: Config,
+        home: PathBuf,
+        here: PathBuf,
+        env: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<Self> {
+        let mut folder = std::fs::DirBuilder::new();
+        folder
+            .recursive(true)
+            .mode(0o700)
+            .create(&home)
+            .map_err(|e| {
+                Failure::unavailable(format!("{} cannot be made: {e}", home.display()))
+                    .try_this("set REJOIN_HOME to a folder you can write")
+            })?;
+        let store = Store::open_sqlite(&database(&home)?).await?;
+        let machine = nix_hostname();
+        let hub = Hub {
+            store,
+            clock: Clock,
+            machine,
+        };
+        let env = env
+            .filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
+            .collect();
+        let runner = Runner::new(
+            hub,
+            RunnerConfig {
+                home,
+                agents: config.agents.clone(),
+                env,
+            },
+        );
+        runner.recover().await?;
+        Ok(Self {
+            out,
+            config,
+            runner,
+            here,
+        })
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.runner.hub
+    }
+
+    /// Where `last` looks: this folder, then the root of its checkout.
+    pub(crate) fn folders(&self) -> Vec<String> {
+        let real = fs_err::canonicalize(&self.here).unwrap_or_else(|_| self.here.clone());
+        let root = rejoin_runner::folder::git_root(&real);
+        let text = |p: &Path| p.to_str().map(str::to_owned);
+        text(&real)
+            .into_iter()
+            .chain(root.as_deref().and_then(text))
+            .collect()
+    }
+
+    /// A repository's file must not choose what is run.
+    pub(crate) fn must_be_trusted(&self) -> Result<()> {
+        let Some((path, keys)) = &self.config.untrusted else {
+            return Ok(());
+        };
+        let text = format!(
+            "{} sets {}, which only your own configuration may",
+            path.display(),
+            keys.join(", ")
+        );
+        Err(Failure::untrusted(text)
+            .try_this("move these keys to ~/.config/rejoin/config.toml, or pass --config"))
+    }
+
+    pub(crate) async fn close(self) {
+        self.runner.hub.store.close().await;
+    }
+}
+
+pub(crate) fn data_home() -> Result<PathBuf> {
+    let var = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| !p.as_os_str().is_empty())
+    };
+    if let Some(home) = var("REJOIN_HOME") {
+        return std::path::absolute(&home).map_err(|e| Failure::usage(format!("REJOIN_HOME: {e}")));
+    }
+    var("XDG_DATA_HOME")
+        .filter(|p| p.is_absolute())
+        .or_else(|| Some(var("HOME")?.join(".local/share")))
+        .map(|base| base.join("rejoin"))
+        .ok_or_else(|| {
+            Failure::usage("neither REJOIN_HOME nor HOME is set")
+                .try_this("export REJOIN_HOME=/some/folder")
+        })
+}
+
+fn database(home: &Path) -> Result<PathBuf> {
+    match std::env::var("REJOIN_DATABASE_URL") {
+        Err(_) => Ok(home.join("rejoin.db")),
+        Ok(url) if url.is_empty() => Ok(home.join("rejoin.db")),
+        Ok(url) => match url.strip_prefix("sqlite:") {
+            Some(path) => Ok(PathBuf::from(path.trim_start_matches("//"))),
+            None => Err(Failure::config(
+                "REJOIN_DATABASE_URL: only sqlite: is understood by this version",
+            )
+            .try_this("unset REJOIN_DATABASE_URL")),
+        },
+    }
+}
+
+fn nix_hostname() -> String {
+    let name = fs_err::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() {
+        "localhost".into()
+    } else {
+        name.to_owned()
+    }
+}

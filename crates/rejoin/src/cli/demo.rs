@@ -1,0 +1,121 @@
+//! `rejoin demo`
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Args;
+use rejoin_core::AgentName;
+use rejoin_hub::{Incoming, Target, TurnRequest};
+use rejoin_runner::IfBusy;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Show what rejoin does: a few seconds, no key, no network, nothing left behind
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {}
+
+pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
+    let scratch = Scratch::new()?;
+    let (home, folder) = (scratch.0.join("home"), scratch.0.join("project"));
+    fs_err::create_dir_all(&folder).map_err(|e| Failure::unavailable(e.to_string()))?;
+    let env = [
+        ("HOME", home.clone().into_os_string()),
+        ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+    ]
+    .map(|(n, v)| (OsString::from(n), v));
+    let config = Config::load(Some(Path::new("/dev/null")), &folder)?;
+    let app = App::open_at(out, config, home.join("rejoin"), folder, env.into_iter()).await?;
+
+    step(
+        &app,
+        "A conversation starts. Every turn is a process of its own.",
+        "rejoin send -a demo \"My name is Ada and I like tea.\"",
+        "My name is Ada and I like tea.",
+    )
+    .await?;
+    step(
+        &app,
+        "The next process resumes the agent's own session: only the new message is sent.",
+        "rejoin reply \"What is my name?\"",
+        "What is my name?",
+    )
+    .await?;
+    fs_err::remove_dir_all(home.join(".rejoin-demo"))
+        .map_err(|e| Failure::unavailable(e.to_string()))?;
+    step(&app, "Now the agent's session file is deleted. The turn notices, and tells a new session what was said.", "rm -r ~/.rejoin-demo; rejoin reply \"What do I like?\"", "What do I like?").await?;
+    step(
+        &app,
+        "And the turn after that resumes again.",
+        "rejoin reply \"Thank you!\"",
+        "Thank you!",
+    )
+    .await?;
+    if !out.json {
+        out.text("\nNothing of this was kept. With a coding agent installed: rejoin send \"hello\"\nand then: rejoin reply \"what did I say?\", rejoin explain, rejoin list");
+    }
+    app.close().await;
+    Ok(0)
+}
+
+async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
+    let here = app.here.to_str().unwrap_or("/").to_owned();
+    let agent = AgentName::new("demo").map_err(|e| Failure::usage(e.to_string()))?;
+    let incoming = Incoming {
+        target: Target::Key("demo".into()),
+        text: text.into(),
+        agent: Some(agent.clone()),
+        default_agent: agent,
+        workdir: None,
+        here,
+        title: None,
+        scope: app.config.scope,
+        permission: None,
+        tools: None,
+        deny_tools: None,
+        model: None,
+        default_model: None,
+        request: TurnRequest::default(),
+        client_key: None,
+        refuse_if_busy: false,
+    };
+    let accepted = app.hub().accept(&incoming).await?;
+    let (_never, cancelled) = watch::channel(false);
+    app.runner
+        .run_until(
+            accepted.conversation,
+            accepted.turn,
+            IfBusy::Wait,
+            &cancelled,
+        )
+        .await?;
+    let view = app.hub().turn_view(accepted.turn).await?;
+    if app.out.json {
+        app.out.json(&view);
+        return Ok(());
+    }
+    app.out.text(&format!("\n# {what}\n$ {command}"));
+    app.out.text(view.text.as_deref().unwrap_or(""));
+    app.out.text(&view.summary);
+    Ok(())
+}
+
+/// A folder that is gone when the demo is.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("rejoin-demo-{}", std::process::id()));
+        fs_err::create_dir_all(&path).map_err(|e| Failure::unavailable(e.to_string()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(fs_err::remove_dir_all(&self.0));
+    }
+}

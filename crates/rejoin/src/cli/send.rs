@@ -1,0 +1,390 @@
+//! `rejoin send` and `rejoin reply`
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use rejoin_core::{AgentName, PermissionMode, TurnId, TurnStatus};
+use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnRequest, TurnView, fault, rfc3339};
+use rejoin_runner::{IfBusy, look};
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, exit_of};
+
+/// Send a message and wait for the answer
+///
+/// Without -c or -k a new conversation is started. The answer goes to stdout, one line that says how
+/// the conversation was continued to stderr.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin send \"fix the failing test\"\n  rejoin send -c last \"and the other one\"\n  git diff | rejoin send -k review-42 -"
+)]
+pub(crate) struct SendArgs {
+    /// Continue this conversation: handle, id, key, or `last`
+    #[arg(
+        short = 'c',
+        long = "conversation",
+        value_name = "CONV",
+        conflicts_with = "key"
+    )]
+    conversation: Option<String>,
+    /// Continue the conversation with this key of yours, or start it
+    #[arg(short, long, value_name = "KEY")]
+    key: Option<String>,
+    /// Give a new conversation this title
+    #[arg(long, value_name = "TITLE")]
+    title: Option<String>,
+    #[command(flatten)]
+    turn: TurnArgs,
+}
+
+/// Send a message to the conversation last used in this folder
+#[derive(Debug, Args)]
+pub(crate) struct ReplyArgs {
+    #[command(flatten)]
+    turn: TurnArgs,
+}
+
+#[derive(Debug, Args)]
+struct TurnArgs {
+    /// Agent that answers; default: the one of the newest turn
+    #[arg(short, long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Working folder; default: the conversation's
+    #[arg(short, long, value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// Model
+    #[arg(short, long)]
+    model: Option<String>,
+    /// What the agent may do: read-only, edit, full, ask
+    #[arg(long, value_name = "MODE")]
+    permission: Option<PermissionMode>,
+    /// Exactly these tools
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    tools: Option<Vec<String>>,
+    /// Not these tools
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    deny_tools: Option<Vec<String>>,
+    /// Start a new session and tell it what was said
+    #[arg(long)]
+    fresh_session: bool,
+    /// Refuse rather than tell a new session what was said
+    #[arg(long)]
+    no_reseed: bool,
+    /// Resume also in another folder
+    #[arg(long)]
+    relocate: bool,
+    /// Let the agent's CLI read commands and file mentions in the message
+    #[arg(long)]
+    raw: bool,
+    /// Stop the turn after this time, e.g. 90s, 10m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// What to do while another turn runs
+    #[arg(long, value_enum, default_value_t = Busy::Wait)]
+    if_busy: Busy,
+    /// Send this message at most once, however often the command is repeated
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Let processes live on that the turn leaves running
+    #[arg(long)]
+    keep_background: bool,
+    /// Print events as JSON lines while they happen
+    #[arg(long)]
+    stream: bool,
+    /// The message; `-` or nothing: stdin
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Busy {
+    Wait,
+    Fail,
+}
+
+pub(crate) async fn reply(app: &App, args: ReplyArgs) -> Result<u8> {
+    run(
+        app,
+        SendArgs {
+            conversation: Some("last".into()),
+            key: None,
+            title: None,
+            turn: args.turn,
+        },
+    )
+    .await
+}
+
+pub(crate) async fn run(app: &App, args: SendArgs) -> Result<u8> {
+    app.must_be_trusted()?;
+    let text = prompt(args.turn.prompt.as_deref())?;
+    let incoming = incoming(app, &args, text).await?;
+    let accepted = app.hub().accept(&incoming).await?;
+    fault::point("after_accept");
+    let (cancel, cancelled) = watch::channel(false);
+    let signal = tokio::select! {
+        biased;
+        ran = follow(app, &accepted, &args.turn, &cancelled) => { ran?; None }
+        signal = interrupted() => {
+            cancel.send_replace(true);
+            app.out.note("cancelling…");
+            Some(signal)
+        }
+    };
+    if signal.is_some() {
+        app.hub().ask_cancel(accepted.turn).await?;
+        follow(app, &accepted, &args.turn, &cancelled).await?;
+    }
+    report(app, accepted.turn, args.turn.stream, signal).await
+}
+
+/// Runs the turn, and prints its events meanwhile if that was asked for.
+async fn follow(
+    app: &App,
+    accepted: &Accepted,
+    args: &TurnArgs,
+    cancelled: &watch::Receiver<bool>,
+) -> Result<()> {
+    let if_busy = match args.if_busy {
+        Busy::Wait => IfBusy::Wait,
+        Busy::Fail => IfBusy::Fail,
+    };
+    let run = app
+        .runner
+        .run_until(accepted.conversation, accepted.turn, if_busy, cancelled);
+    if !args.stream {
+        return Ok(run.await?);
+    }
+    let mut wake = app.runner.wake.subscribe();
+    let mut shown = 0;
+    tokio::pin!(run);
+    let done = loop {
+        tokio::select! {
+            done = &mut run => break done,
+            _ = wake.changed() => {}
+            () = tokio::time::sleep(Duration::from_millis(100)) => {}
+        }
+        shown = print_events(app, accepted.turn, shown).await?;
+    };
+    print_events(app, accepted.turn, shown).await?;
+    Ok(done?)
+}
+
+/// Only what is committed is shown.
+async fn print_events(app: &App, turn: TurnId, mut after: i64) -> Result<i64> {
+    loop {
+        let rows = app
+            .hub()
+            .store
+            .read()
+            .await?
+            .events_of(turn, after, 256)
+            .await?;
+        let Some(last) = rows.last() else {
+            return Ok(after);
+        };
+        after = last.seq;
+        for row in rows {
+            app.out.json(&rejoin_core::StoredEvent {
+                seq: row.seq,
+                conversation_id: row.conversation,
+                turn_id: row.turn,
+                at: rfc3339(row.at),
+                body: row.body,
+            });
+        }
+    }
+}
+
+async fn report(app: &App, turn: TurnId, streamed: bool, signal: Option<u8>) -> Result<u8> {
+    let view = app.hub().turn_view(turn).await?;
+    let succeeded = view.status == TurnStatus::Succeeded.as_str();
+    if app.out.json && !streamed {
+        app.out.json(&view);
+    } else if !streamed && let Some(text) = &view.text {
+        app.out.text(text);
+    }
+    if !app.out.json {
+        app.out.note(&view.summary);
+        if let (false, Some(next)) = (succeeded, view.error.as_ref().and_then(|e| e.next.as_ref()))
+        {
+            app.out.note(&format!("  try: {next}"));
+        }
+    }
+    Ok(exit_code(&view, signal))
+}
+
+fn exit_code(view: &TurnView, signal: Option<u8>) -> u8 {
+    match view.status.parse() {
+        Ok(TurnStatus::Succeeded) => 0,
+        Ok(TurnStatus::Cancelled) => signal.unwrap_or(130),
+        _ => exit_of(view.error.as_ref().and_then(|e| e.class.parse().ok())),
+    }
+}
+
+async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> {
+    let config = &app.config;
+    let target = match (&args.conversation, &args.key) {
+        (Some(name), _) => {
+            Target::Conversation(app.hub().find(name, &app.folders()).await?.conversation.id)
+        }
+        (None, Some(key)) => Target::Key(valid_key(key)?),
+        (None, None) => Target::New,
+    };
+    let known = match &target {
+        Target::Conversation(id) => app.hub().store.read().await?.conversation(*id).await?,
+        Target::Key(key) => {
+            app.hub()
+                .store
+                .read()
+                .await?
+                .conversation_by_key(key)
+                .await?
+        }
+        Target::New => None,
+    };
+    let name = |text: &str| AgentName::new(text).map_err(|e| Failure::usage(e.to_string()));
+    let agent = args.turn.agent.as_deref().map(name).transpose()?;
+    let default_agent = name(&config.default_agent)?;
+    let answering = agent
+        .clone()
+        .or_else(|| known.as_ref().map(|c| c.agent.clone()))
+        .unwrap_or_else(|| default_agent.clone());
+    if config.disabled.iter().any(|d| d == answering.as_str()) {
+        return Err(
+            Failure::usage(format!("{answering} is switched off in the configuration"))
+                .try_this("another agent with -a"),
+        );
+    }
+    let here = folder_text(&app.here)?;
+    let workdir = args
+        .turn
+        .workdir
+        .as_ref()
+        .map(|dir| folder_text(dir))
+        .transpose()?;
+    // A missing agent or folder is said before the message is accepted.
+    let place = workdir
+        .clone()
+        .or_else(|| known.as_ref().map(|c| c.workdir.clone()))
+        .unwrap_or_else(|| here.clone());
+    look::ground(app.hub(), &app.runner.config, answering.as_str(), &place).await?;
+    let request = TurnRequest {
+        fresh: args.turn.fresh_session.then_some(FreshWish::Asked),
+        no_reseed: args.turn.no_reseed,
+        relocate: args.turn.relocate,
+        raw: args.turn.raw,
+        keep_background: args.turn.keep_background,
+        timeout_ms: args.turn.timeout.map(|t| t.as_millis() as u64),
+        context_threshold: config.context_threshold,
+        breaker: config.breaker,
+        model_change: config.model_change,
+        after_compaction: config.after_compaction,
+        ..TurnRequest::default()
+    };
+    Ok(Incoming {
+        target,
+        text,
+        default_model: config.models.get(answering.as_str()).cloned(),
+        agent,
+        default_agent,
+        workdir,
+        here,
+        title: args.title.clone(),
+        scope: config.scope,
+        permission: args.turn.permission.or(if known.is_none() {
+            config.permission
+        } else {
+            None
+        }),
+        tools: args.turn.tools.clone(),
+        deny_tools: args.turn.deny_tools.clone(),
+        model: args.turn.model.clone(),
+        request,
+        client_key: args.turn.idempotency_key.clone(),
+        refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
+    })
+}
+
+/// A folder as it is stored: its real path.
+pub(super) fn folder_text(dir: &std::path::Path) -> Result<String> {
+    let cannot = |why: String| {
+        Failure::usage(format!(
+            "the working folder {} cannot be used: {why}",
+            dir.display()
+        ))
+        .try_this("name a folder that exists with -w")
+    };
+    let real = fs_err::canonicalize(dir).map_err(|e| cannot(e.to_string()))?;
+    real.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| cannot("its name is not UTF-8".into()))
+}
+
+fn valid_key(key: &str) -> Result<String> {
+    if key.is_empty() || key.len() > 200 || key.chars().any(char::is_control) {
+        return Err(Failure::usage(
+            "a key has 1 to 200 characters and no control characters",
+        ));
+    }
+    Ok(key.to_owned())
+}
+
+fn prompt(argument: Option<&str>) -> Result<String> {
+    let text = match argument {
+        Some(text) if text != "-" => text.to_owned(),
+        None if std::io::stdin().is_terminal() => {
+            return Err(
+                Failure::usage("there is no message").try_this("rejoin send \"your message\"")
+            );
+        }
+        Some(_) | None => {
+            let mut bytes = vec![];
+            std::io::stdin()
+                .read_to_end(&mut bytes)
+                .map_err(|e| Failure::usage(format!("stdin: {e}")))?;
+            String::from_utf8(bytes)
+                .map_err(|_| Failure::usage("the message on stdin is not UTF-8"))?
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the message is empty").try_this("rejoin send \"your message\""));
+    }
+    if text.contains('\0') {
+        return Err(Failure::usage("the message contains a NUL character"));
+    }
+    Ok(text)
+}
+
+/// Resolves with the exit code of the signal that came.
+async fn interrupted() -> u8 {
+    let terminate = tokio::signal::unix::SignalKind::terminate();
+    let Ok(mut term) = tokio::signal::unix::signal(terminate) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => 130,
+        _ = term.recv() => 143,
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a time is a number with ms, s, m or h, e.g. 90s".into()),
+    };
+    match number.parse::<f64>() {
+        Ok(n) if n > 0.0 && n * scale < 1e7 => Ok(Duration::from_secs_f64(n * scale)),
+        _ => Err("a time is a number with ms, s, m or h, e.g. 90s".into()),
+    }
+}
