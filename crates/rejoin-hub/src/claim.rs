@@ -76,6 +76,7 @@ impl Hub {
         tx.holds(claimed.turn.id, claimed.turn.fence).await?;
         tx.withdraw_turn(claimed.turn.id).await?;
         tx.withdraw_message(claimed.turn.message).await?;
+        tx.drop_empty_conversation(claimed.conversation.id).await?;
         tx.commit().await?;
         Ok(())
     }

@@ -104,6 +104,15 @@ impl Tx {
         Ok(())
     }
 
+    /// Removes a conversation in which nothing was ever kept.
+    pub async fn drop_empty_conversation(&mut self, id: ConversationId) -> Result<()> {
+        let sql = "delete from conversations where id = $1
+            and not exists (select 1 from messages where conversation_id = $1)
+            and not exists (select 1 from turns where conversation_id = $1)";
+        self.run(sql, vals![id.uuid()]).await?;
+        Ok(())
+    }
+
     pub async fn set_agent_settings(
         &mut self,
         id: ConversationId,

@@ -1,0 +1,36 @@
+//! Every message carries a word of its own; every turn must show the model each of them once.
+
+use rejoin_model::Request;
+
+/// The word in user message N.
+pub fn user(n: usize) -> String {
+    format!("userword-{n}-end")
+}
+
+/// The word in the answer to it.
+pub fn answer(n: usize) -> String {
+    format!("answerword-{n}-end")
+}
+
+/// The words of messages `1..=n`, each with its answer.
+pub fn said(turns: impl IntoIterator<Item = usize>) -> Vec<String> {
+    turns
+        .into_iter()
+        .flat_map(|n| [user(n), answer(n)])
+        .collect()
+}
+
+/// The request shows exactly these words, each once and in this order, and no other of ours.
+#[track_caller]
+pub fn assert_shown(request: &Request, words: &[String]) {
+    let body = request.body["messages"].to_string();
+    let mut found: Vec<(usize, String)> = vec![];
+    for n in 1..=99 {
+        for word in [user(n), answer(n)] {
+            found.extend(body.match_indices(&word).map(|(at, _)| (at, word.clone())));
+        }
+    }
+    found.sort();
+    let found: Vec<String> = found.into_iter().map(|(_, word)| word).collect();
+    assert_eq!(found, words, "in {body}");
+}

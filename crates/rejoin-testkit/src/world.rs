@@ -1,0 +1,232 @@
+//! One test's world: home, folder, model, and the real `rejoin`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+use serde_json::Value;
+
+use crate::clis::claude;
+use crate::model::Model;
+use crate::words::user;
+
+/// A private place for one test. The marker in the environment finds every process it caused.
+pub struct World {
+    dir: tempfile::TempDir,
+    rejoin: PathBuf,
+    pub model: Model,
+    pub env: BTreeMap<String, String>,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Done {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+}
+
+impl World {
+    pub fn new(rejoin: &str) -> Self {
+        Self::with_model(rejoin, Model::start())
+    }
+
+    pub fn with_model(rejoin: &str, model: Model) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["home", "work", "data"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let env = [
+            ("PATH", std::env::var("PATH").unwrap()),
+            ("HOME", at("home")),
+            ("REJOIN_HOME", at("data")),
+            ("REJOIN_TEST_WORLD", at("")),
+            ("ANTHROPIC_BASE_URL", model.url.clone()),
+            ("ANTHROPIC_API_KEY", "sk-ant-dummy".into()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
+            ("DISABLE_TELEMETRY", "1".into()),
+            ("DISABLE_AUTOUPDATER", "1".into()),
+            ("DISABLE_ERROR_REPORTING", "1".into()),
+            ("CLAUDE_CODE_MAX_RETRIES", "1".into()),
+        ];
+        let env = env.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
+        Self {
+            dir,
+            rejoin: rejoin.into(),
+            model,
+            env,
+        }
+    }
+
+    /// With Claude Code of that version as the agent; none if it is not installed.
+    pub fn claude(rejoin: &str, version: &str) -> Option<Self> {
+        let bin = claude(version)?;
+        let mut world = Self::new(rejoin);
+        world.use_claude(&bin);
+        let known = known_binary(rejoin, &bin);
+        std::fs::copy(known, world.data().join("rejoin.db")).unwrap();
+        Some(world)
+    }
+
+    pub fn use_claude(&mut self, bin: &Path) {
+        self.env.insert(
+            "REJOIN_AGENTS_CLAUDE_BIN".into(),
+            bin.to_str().unwrap().into(),
+        );
+    }
+
+    pub fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.env.insert(name.into(), value.into());
+    }
+
+    pub fn unset(&mut self, name: &str) {
+        self.env.remove(name);
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.rejoin);
+        command
+            .args(args)
+            .current_dir(self.work())
+            .env_clear()
+            .envs(&self.env);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs `rejoin` to its end.
+    pub fn run(&self, args: &[&str]) -> Done {
+        finish(self.command(args).spawn().unwrap())
+    }
+
+    pub fn run_with_stdin(&self, args: &[&str], input: &[u8]) -> Done {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        finish(child)
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).spawn().unwrap()
+    }
+
+    /// Sends message N to the conversation `k`, which answers with its word; the turn as JSON.
+    #[track_caller]
+    pub fn say(&self, n: usize, more: &[&str]) -> Value {
+        self.send(n, &format!("#s:a{n}"), more).ok().json()
+    }
+
+    /// Sends message N with a script of its own.
+    pub fn send(&self, n: usize, script: &str, more: &[&str]) -> Done {
+        let text = format!("{} {script}", user(n));
+        let mut args = vec!["send", "--json", "-k", "k"];
+        args.extend(more);
+        args.push(&text);
+        self.run(&args)
+    }
+
+    /// Session files of Claude below the private home, newest last.
+    pub fn claude_sessions(&self) -> Vec<PathBuf> {
+        let mut found = vec![];
+        let projects = self.home().join(".claude/projects");
+        for folder in std::fs::read_dir(projects).into_iter().flatten().flatten() {
+            for file in std::fs::read_dir(folder.path())
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                if file.path().extension().is_some_and(|e| e == "jsonl") {
+                    found.push(file.path());
+                }
+            }
+        }
+        found.sort_by_key(|f| std::fs::metadata(f).unwrap().modified().unwrap());
+        found
+    }
+
+    /// Everything that this world's commands started and that still runs, zombies left out.
+    pub fn leftovers(&self) -> Vec<(i32, String)> {
+        let mark = format!("REJOIN_TEST_WORLD={}", self.env["REJOIN_TEST_WORLD"]);
+        crate::procs::marked(&mark)
+            .into_iter()
+            .filter(|(_, command)| !command.is_empty())
+            .collect()
+    }
+}
+
+impl Drop for World {
+    /// Ends what the test left behind: only processes that carry this world's marker.
+    fn drop(&mut self) {
+        for (pid, _) in self.leftovers() {
+            let _gone = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+}
+
+pub(crate) fn finish(child: Child) -> Done {
+    let output = child.wait_with_output().unwrap();
+    Done {
+        code: output
+            .status
+            .code()
+            .unwrap_or_else(|| -output.status.signal().unwrap_or(0)),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// A store that knows this binary already: proving it takes a second, once per test run is enough.
+fn known_binary(rejoin: &str, bin: &Path) -> PathBuf {
+    static KNOWN: OnceLock<Mutex<BTreeMap<PathBuf, tempfile::TempDir>>> = OnceLock::new();
+    let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap();
+    let dir = known.entry(bin.to_owned()).or_insert_with(|| {
+        let mut world = World::new(rejoin);
+        world.use_claude(bin);
+        // A permission that no agent can express: the binary is looked at, nothing is run or kept.
+        let refused = world.run(&["send", "-a", "claude", "--tools=-x", "hello"]);
+        assert_eq!(refused.code, 5, "{refused:?}");
+        let keep = tempfile::tempdir().unwrap();
+        std::fs::copy(
+            world.data().join("rejoin.db"),
+            keep.path().join("rejoin.db"),
+        )
+        .unwrap();
+        keep
+    });
+    dir.path().join("rejoin.db")
+}

@@ -1,0 +1,46 @@
+//! A conversation over many separate `rejoin send` calls.
+
+use rejoin_testkit::{CLAUDE_NEW, CLAUDE_OLD, World, assert_shown, said, user};
+use serde_json::Value;
+
+const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
+
+fn turns_resume(version: &str) {
+    let Some(world) = World::claude(REJOIN, version) else {
+        return;
+    };
+    let mut bytes = vec![];
+    for n in 1..=5 {
+        let turn = world.say(n, &["-m", "sonnet"]);
+        let (verdict, reason) = if n == 1 {
+            ("started", Value::from("first_turn"))
+        } else {
+            ("resumed", Value::Null)
+        };
+        assert_eq!(
+            (&turn["verdict"], &turn["reason"]),
+            (&verdict.into(), &reason)
+        );
+        assert_eq!(turn["status"], "succeeded");
+        assert_eq!(turn["sent"]["resumed"], 2 * (n - 1));
+        assert_eq!(turn["attempts"].as_array().unwrap().len(), 1);
+        let mut words = said(1..n);
+        words.push(user(n));
+        assert_shown(&world.model.last(), &words);
+        bytes.push(turn["sent"]["bytes"].as_u64().unwrap());
+        assert!(turn["cost_usd"].as_f64().unwrap() > 0.0);
+    }
+    // prompt bytes do not grow.
+    assert!(bytes[1..].iter().all(|b| *b == bytes[1]), "{bytes:?}");
+    assert_eq!(world.leftovers(), []);
+}
+
+#[test]
+fn claude_2_1_197_resumes_turn_after_turn() {
+    turns_resume(CLAUDE_OLD);
+}
+
+#[test]
+fn claude_2_1_325_resumes_turn_after_turn() {
+    turns_resume(CLAUDE_NEW);
+}
