@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{Composed, Envelope, Runtime, SessionId, TotalsScope, TurnPlan};
+use rejoin_core::{Composed, Envelope, Micros, Runtime, SessionId, TotalsScope, TurnPlan};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::EnvRules;
@@ -106,6 +106,8 @@ pub struct RunOrder<'a> {
     pub envelope: &'a Envelope,
     /// From the configuration.
     pub extra_args: &'a [String],
+    /// The turn is to be stopped when it has cost more, where the CLI can do that.
+    pub max_cost: Option<Micros>,
     /// The user's own message keeps its CLI meaning (`--raw`).
     pub raw: bool,
     pub neutral: Neutral,

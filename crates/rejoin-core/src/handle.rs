@@ -31,6 +31,11 @@ impl Handle {
 
     /// The shortest prefix that no neighbour shares, at least four letters.
     pub fn short<'a>(&'a self, neighbours: impl IntoIterator<Item = &'a str>) -> &'a str {
+        &self.0[..self.unique(neighbours).clamp(SHORTEST, self.0.len())]
+    }
+
+    /// How many letters tell it from all others; fewer than it is shown with, while there are few.
+    pub fn unique<'a>(&self, neighbours: impl IntoIterator<Item = &'a str>) -> usize {
         let shared = |other: &str| {
             self.0
                 .bytes()
@@ -38,12 +43,8 @@ impl Handle {
                 .take_while(|(a, b)| a == b)
                 .count()
         };
-        let needed = neighbours
-            .into_iter()
-            .map(|n| shared(n) + 1)
-            .max()
-            .unwrap_or(0);
-        &self.0[..needed.clamp(SHORTEST, self.0.len())]
+        let needed = neighbours.into_iter().map(|n| shared(n) + 1).max();
+        needed.unwrap_or(1)
     }
 
     /// True if the text can only be a handle or the beginning of one.
@@ -100,6 +101,7 @@ mod tests {
         assert_eq!(handle.letters(), "pon".to_owned() + "mlkzyxwvutsrqpo");
         assert_eq!(handle.short([]), "ponm");
         assert_eq!(handle.short(["ponmlzzz"]), "ponmlk");
+        assert_eq!((handle.unique([]), handle.unique(["pozz", "xkkk"])), (1, 3));
         assert!(Handle::looks_like("tmqx") && !Handle::looks_like("abcd"));
     }
 

@@ -7,6 +7,7 @@ use rejoin_store::{
 use serde_json::Value;
 
 use crate::Hub;
+use crate::claim::Claimed;
 use crate::error::{Error, Result};
 use crate::request::TurnRequest;
 
@@ -50,12 +51,15 @@ pub struct Accepted {
     pub replayed: bool,
     /// The conversation was made for this message.
     pub created: bool,
+    /// Nothing else was to be run first, so the sender has it in hand already.
+    pub claimed: Option<Box<Claimed>>,
 }
 
 const TITLE: usize = 60;
 
 impl Hub {
-    pub async fn accept(&self, incoming: &Incoming) -> Result<Accepted> {
+    /// `holder`: who will run it, if nothing has to run before it; none: it is only queued.
+    pub async fn accept(&self, incoming: &Incoming, holder: Option<&str>) -> Result<Accepted> {
         let now = self.clock.now();
         let mut tx = self.store.begin().await?;
         if let Some(key) = &incoming.client_key
@@ -89,6 +93,7 @@ impl Hub {
             .clone()
             .unwrap_or_else(|| conversation.agent.clone());
         let request = settle_request(&mut tx, incoming, &conversation, &agent).await?;
+        let holder = holder.filter(|_| !busy);
         let (turn, message) = (self.clock.turn_id()?, self.clock.message_id()?);
         let new = NewMessage {
             id: message,
@@ -100,7 +105,13 @@ impl Hub {
             trail: &[],
             now,
         };
-        tx.accept_message(&new).await?;
+        let placed = match holder {
+            Some(_) => Some(tx.add_placed(&new).await?),
+            None => {
+                tx.accept_message(&new).await?;
+                None
+            }
+        };
         tx.add_turn(&NewTurn {
             id: turn,
             conversation: conversation.id,
@@ -109,6 +120,7 @@ impl Hub {
             request: to_json(&request)?,
             client_key: incoming.client_key.as_deref(),
             machine: &self.machine,
+            holder,
             now,
         })
         .await?;
@@ -118,12 +130,24 @@ impl Hub {
             message_id: message,
         };
         tx.add_events(conversation.id, turn, now, &[event]).await?;
+        let id = conversation.id;
+        let claimed = match (placed, tx.turn(turn).await?) {
+            (Some(message), Some(turn)) => Some(Box::new(Claimed {
+                turn,
+                conversation,
+                message,
+                request,
+                attempts: vec![],
+            })),
+            _ => None,
+        };
         tx.commit().await?;
         Ok(Accepted {
-            conversation: conversation.id,
+            conversation: id,
             turn,
             replayed: false,
             created,
+            claimed,
         })
     }
 
@@ -223,6 +247,7 @@ async fn replay(
         turn: before.id,
         replayed: true,
         created: false,
+        claimed: None,
     })
 }
 

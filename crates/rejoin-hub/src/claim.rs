@@ -1,7 +1,7 @@
 //! Hands turns out: one holder at a time, in order, with a fence against those who lost theirs.
 
-use rejoin_core::{ConversationId, Message, TurnId};
-use rejoin_store::{Attempt, Conversation, StoredTurn};
+use rejoin_core::{ConversationId, Message, TurnId, TurnStatus};
+use rejoin_store::{Attempt, Conversation, StoredTurn, Tx};
 
 use crate::Hub;
 use crate::error::{Error, Result};
@@ -57,6 +57,13 @@ impl Hub {
         self.claimed(turn.id).await
     }
 
+    /// Leaves a turn that still runs to whoever comes next, this process included.
+    pub async fn let_go(&self, claimed: &Claimed) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.let_go_turn(claimed.turn.id, claimed.turn.fence).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Nothing was started for it: back into the queue, as if never claimed.
     pub async fn requeue(&self, claimed: &Claimed) -> Result<()> {
         let mut tx = self.store.begin().await?;
@@ -74,11 +81,20 @@ impl Hub {
     pub async fn withdraw(&self, claimed: &Claimed) -> Result<()> {
         let mut tx = self.store.begin().await?;
         tx.holds(claimed.turn.id, claimed.turn.fence).await?;
-        tx.withdraw_turn(claimed.turn.id).await?;
-        tx.withdraw_message(claimed.turn.message).await?;
-        tx.drop_empty_conversation(claimed.conversation.id).await?;
+        take_back(&mut tx, &claimed.turn).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Takes back a message whose turn is still in the queue. False: it is not any more.
+    pub async fn withdraw_queued(&self, turn: TurnId) -> Result<bool> {
+        let mut tx = self.store.begin().await?;
+        let stored = tx.turn(turn).await?.ok_or_else(gone)?;
+        if stored.status != TurnStatus::Queued {
+            return Ok(false);
+        }
+        take_back(&mut tx, &stored).await?;
         tx.commit().await?;
-        Ok(())
+        Ok(true)
     }
 
     pub async fn ask_cancel(&self, turn: TurnId) -> Result<()> {
@@ -116,6 +132,23 @@ impl Hub {
             attempts,
         })
     }
+}
+
+/// As if the message had never been sent: the conversation's agent and folder are again those of
+/// its newest turn, which accepting the message had changed.
+async fn take_back(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
+    tx.withdraw_turn(turn.id).await?;
+    tx.withdraw_message(turn.message).await?;
+    let c = turn.conversation;
+    if let Some(newest) = tx.last_turn(c).await?
+        && let Ok(request) = serde_json::from_value::<TurnRequest>(newest.request)
+    {
+        let at = newest.ended_at.unwrap_or(turn.created_at);
+        tx.touch_conversation(c, &newest.agent, &request.workdir, at)
+            .await?;
+    }
+    tx.drop_empty_conversation(c).await?;
+    Ok(())
 }
 
 fn gone() -> Error {

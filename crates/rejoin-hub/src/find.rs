@@ -6,6 +6,9 @@ use rejoin_store::{Conversation, ListFilter, StoredTurn};
 use crate::Hub;
 use crate::error::{Error, Result};
 
+/// How many conversations are looked through for a name that was mistyped.
+const LATELY: i64 = 500;
+
 /// A conversation, and the message in it that was named, if one was.
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -34,9 +37,38 @@ impl Hub {
                 message: None,
             });
         }
-        Err(Error::NotFound(format!(
-            "there is no conversation `{name}`"
-        )))
+        Err(Error::NotFound(match self.nearest(name).await? {
+            None => format!("there is no conversation `{name}`"),
+            Some(near) => format!("there is no conversation `{name}`; did you mean `{near}`?"),
+        }))
+    }
+
+    /// The handle or key that was probably meant, among those used lately.
+    async fn nearest(&self, name: &str) -> Result<Option<String>> {
+        let mut read = self.store.read().await?;
+        let filter = ListFilter {
+            limit: LATELY,
+            ..ListFilter::default()
+        };
+        let typed = name.len().clamp(4, 18);
+        let mut best: Option<(usize, String)> = None;
+        for conversation in read.list_conversations(&filter).await? {
+            let letters = conversation.handle.letters();
+            let handle = letters[..typed.min(letters.len())].to_owned();
+            for (known, is_handle) in [(Some(handle), true), (conversation.key.clone(), false)] {
+                let Some(known) = known else { continue };
+                let far = strsim::damerau_levenshtein(name, &known);
+                if far <= (name.len() / 4).max(1) && best.as_ref().is_none_or(|(b, _)| far < *b) {
+                    let shown = if is_handle {
+                        read.short_handle(&conversation.handle).await?
+                    } else {
+                        known
+                    };
+                    best = Some((far, shown));
+                }
+            }
+        }
+        Ok(best.map(|(_, name)| name))
     }
 
     /// A turn: by its id, by a message of it, or the last of a conversation.

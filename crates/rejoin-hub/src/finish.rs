@@ -35,6 +35,8 @@ pub struct Settled {
 pub enum PinEnd {
     /// Nothing was opened.
     None,
+    /// Opened for a run that never began: as it was.
+    Untouched(PinId),
     /// Read, and found to hold the prompt and the answer. `pin.seen.value` is the value with the
     /// prompt; the answer is folded in here, in the transaction that gives it its place.
     Confirm(Box<Pin>),
@@ -67,8 +69,7 @@ impl Hub {
             .await?;
         let mut tx = self.store.begin().await?;
         tx.holds(turn.id, turn.fence).await?;
-        let mut last_seq = claimed.message.seq;
-        match (&settled.answer, reply) {
+        let answer = match (&settled.answer, reply) {
             (Some(text), Some(id)) => {
                 let new = NewMessage {
                     id,
@@ -80,21 +81,24 @@ impl Hub {
                     trail: &settled.trail,
                     now,
                 };
-                last_seq = tx.add_reply(&new).await?;
+                Some(tx.add_placed(&new).await?)
             }
-            _ => tx.mark_unanswered(turn.message, &settled.trail).await?,
-        }
+            _ => {
+                tx.mark_unanswered(turn.message, &settled.trail).await?;
+                None
+            }
+        };
+        let last_seq = answer.as_ref().map_or(claimed.message.seq, |m| m.seq);
         match &settled.pin {
             PinEnd::None => {}
+            PinEnd::Untouched(id) => tx.forget_pin(*id).await?,
             PinEnd::Confirm(pin) => {
                 let mut pin = (**pin).clone();
-                if let Some(id) = reply
-                    && let Some(stored) = tx.message(id).await?
-                {
-                    pin.seen.value = pin.seen.value.fold(&stored.message.digest());
+                if let Some(answer) = &answer {
+                    pin.seen.value = pin.seen.value.fold(&answer.digest());
                     pin.seen.messages += 1;
-                    pin.seen.last_seq = last_seq;
-                    pin.seen.last = Some(id);
+                    pin.seen.last_seq = answer.seq;
+                    pin.seen.last = Some(answer.id);
                 }
                 tx.confirm_pin(&pin, now).await?;
             }
@@ -108,8 +112,9 @@ impl Hub {
         if let Some(n) = settled.attempt {
             tx.end_attempt(turn.id, n, settled.status.as_str()).await?;
         }
-        let verdict = tx.turn(turn.id).await?.and_then(|t| t.verdict);
-        let reason = tx.turn(turn.id).await?.and_then(|t| t.reason);
+        let decided = tx.turn(turn.id).await?;
+        let verdict = decided.as_ref().and_then(|t| t.verdict);
+        let reason = decided.and_then(|t| t.reason);
         let reference = format!("{handle}:{last_seq}");
         let line = summary(&SummaryFacts {
             status: settled.status,

@@ -3,7 +3,7 @@
 
 use rejoin_core::{
     EventBody, FileMark, Folder, Micros, PinId, Reason, Runtime, ScopeValue, Sent, SessionId,
-    TotalsScope, Verdict,
+    TotalsScope, TurnId, Verdict,
 };
 use rejoin_store::{Attempt, TurnRecord};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct AttemptPlan {
     /// The session as confirmed before this run; none: a new one.
     pub confirmed: Option<Confirmed>,
     pub sent: Sent,
+    /// Which run of the machine it was started in: after another start nothing of it lives.
+    pub boot: String,
 }
 
 /// What a resumed session was before the run.
@@ -136,6 +138,12 @@ impl Hub {
         };
         tx.add_events(conversation, turn, now, &[decided]).await?;
         Ok(tx.commit().await?)
+    }
+
+    /// The run of a turn that was written ahead and is not known to have ended.
+    pub async fn running_attempt(&self, turn: TurnId) -> Result<Option<Attempt>> {
+        let attempts = self.store.read().await?.attempts(turn).await?;
+        Ok(attempts.into_iter().rev().find(|a| a.status == "running"))
     }
 
     /// Commits events and how far the spool was read for them, together: each line counts once.

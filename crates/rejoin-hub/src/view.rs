@@ -1,7 +1,9 @@
 //! The JSON of the outer contract: turns, conversations, messages. Fields may be added, none
 //! renamed.
 
-use rejoin_core::{Context, ConversationId, MessageId, MessageState, Role, Sent, TurnId, Usage};
+use rejoin_core::{
+    Context, ConversationId, MessageId, MessageState, Role, Sent, ToolNote, TurnId, Usage,
+};
 use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
 use serde::Serialize;
 use serde_json::Value;
@@ -92,6 +94,8 @@ pub struct MessageView {
     pub origin: String,
     pub state: MessageState,
     pub created_at: String,
+    /// What the tools of its turn did, in short.
+    pub tools: Vec<ToolNote>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -195,6 +199,7 @@ fn message_view(stored: StoredMessage) -> MessageView {
         origin: stored.origin,
         state: m.state,
         created_at: rfc3339(stored.created_at),
+        tools: m.trail,
     }
 }
 

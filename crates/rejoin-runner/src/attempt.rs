@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
+use crate::holder::Holder;
 use crate::look::Looked;
 use crate::process::{SELF, ShimChild, spawn_shim};
 use crate::shim::Spec;
@@ -62,6 +63,7 @@ impl<L: HubLink> Preparing<'_, L> {
             model: claimed.request.model.as_deref(),
             envelope: &claimed.request.envelope,
             extra_args: &looked.settings.args,
+            max_cost: claimed.request.max_cost,
             raw: claimed.request.raw,
             neutral: looked.binary.facts.neutral,
         };
@@ -97,6 +99,7 @@ impl<L: HubLink> Preparing<'_, L> {
             home: text(&looked.home)?,
             confirmed,
             sent: composed.sent,
+            boot: boot()?,
         };
         Ok(Prepared {
             n,
@@ -116,7 +119,7 @@ impl<L: HubLink> Preparing<'_, L> {
         refused: Option<i64>,
     ) -> Result<(PathBuf, ShimChild)> {
         let (claimed, looked) = (self.claimed, self.looked);
-        let folder = run_folder(self.config, claimed, prepared.n);
+        let folder = run_folder(self.config, claimed, &prepared.prompt_id);
         let begin = BeginAttempt {
             n: prepared.n,
             verdict: verdict.verdict(),
@@ -286,12 +289,20 @@ fn copy_session(home: &Path, from: &str, to: &FileMark) -> std::io::Result<()> {
     fs_err::rename(&temp, &target)
 }
 
-pub fn run_folder(config: &RunnerConfig, claimed: &Claimed, n: i64) -> PathBuf {
+/// Never used twice: the folder of a run that was called off stays so, and a shim that comes late
+/// finds it called off.
+pub fn run_folder(config: &RunnerConfig, claimed: &Claimed, prompt_id: &str) -> PathBuf {
     config
         .home
         .join("turns")
         .join(claimed.turn.id.to_string())
-        .join(n.to_string())
+        .join(prompt_id)
+}
+
+/// Which run of the machine this is.
+pub fn boot() -> Result<String> {
+    let me = Holder::me().map_err(Error::io("finding out who this process is"))?;
+    Ok(me.boot)
 }
 
 fn make_private(folder: &Path) -> Result<()> {

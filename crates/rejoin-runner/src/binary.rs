@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rejoin_agents::{Adapter, Facts, Neutral};
-use rejoin_core::TotalsScope;
+use rejoin_core::{Runtime, TotalsScope};
 use rejoin_hub::HubLink;
 
 use crate::config::{AgentConfig, RunnerConfig};
@@ -96,7 +96,7 @@ pub fn locate(program: &str, config: &RunnerConfig) -> Option<PathBuf> {
     fs_err::canonicalize(found).ok()
 }
 
-fn identity(path: &Path) -> std::io::Result<String> {
+pub(crate) fn identity(path: &Path) -> std::io::Result<String> {
     let meta = fs_err::metadata(path)?;
     let stat = (
         meta.dev(),
@@ -108,29 +108,13 @@ fn identity(path: &Path) -> std::io::Result<String> {
     Ok(format!("{} {stat:?}", path.display()))
 }
 
-async fn find_out(
+pub(crate) async fn find_out(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
     settings: &AgentConfig,
     path: &Path,
 ) -> Result<Facts> {
-    let not_it = |why: String| Error::NotThatAgent {
-        agent: adapter.name().into(),
-        program: path.display().to_string(),
-        why,
-    };
-    let said = ask(config, adapter, path, vec!["--version".into()]).await?;
-    let version = String::from_utf8_lossy(&said.stdout).into_owned();
-    let runtime = adapter.runtime(&version).ok_or_else(|| {
-        let first = version
-            .lines()
-            .next()
-            .unwrap_or("nothing")
-            .chars()
-            .take(80)
-            .collect::<String>();
-        not_it(format!("--version says “{first}”"))
-    })?;
+    let runtime = version(config, adapter, path).await?;
     let Proof {
         resume,
         totals,
@@ -150,6 +134,31 @@ async fn find_out(
         proven: resume,
         totals,
         neutral,
+    })
+}
+
+/// What the program calls itself.
+pub(crate) async fn version(
+    config: &RunnerConfig,
+    adapter: &'static dyn Adapter,
+    path: &Path,
+) -> Result<Runtime> {
+    let not_it = |why: String| Error::NotThatAgent {
+        agent: adapter.name().into(),
+        program: path.display().to_string(),
+        why,
+    };
+    let said = ask(config, adapter, path, vec!["--version".into()]).await?;
+    let version = String::from_utf8_lossy(&said.stdout).into_owned();
+    adapter.runtime(&version).ok_or_else(|| {
+        let first = version
+            .lines()
+            .next()
+            .unwrap_or("nothing")
+            .chars()
+            .take(80)
+            .collect::<String>();
+        not_it(format!("--version says “{first}”"))
     })
 }
 

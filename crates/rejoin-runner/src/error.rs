@@ -1,6 +1,6 @@
 //! Why a turn could not be run at all. What goes wrong in a run is an outcome, not an error.
 
-use rejoin_core::{ConversationId, Reason, TurnId};
+use rejoin_core::Reason;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -31,13 +31,11 @@ pub enum Error {
     WouldReseed { why: Reason },
     #[error("{0}")]
     Envelope(String),
+    /// Cancelled while it waited for its turn.
+    #[error("cancelled before it ran")]
+    Cancelled,
     #[error("process {pid} is using this session")]
     InUse { pid: u32 },
-    #[error("the conversation is busy with another turn")]
-    Busy {
-        conversation: ConversationId,
-        turn: TurnId,
-    },
     #[error("{context}: {source}")]
     Io {
         context: String,

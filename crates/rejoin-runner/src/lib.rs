@@ -10,6 +10,7 @@ pub mod config;
 mod error;
 pub mod folder;
 pub mod holder;
+pub mod inspect;
 pub mod leftovers;
 pub mod look;
 pub mod marks;

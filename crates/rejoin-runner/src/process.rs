@@ -53,6 +53,26 @@ pub fn spawn_shim(
     Ok(ShimChild { pid, ended: None })
 }
 
+/// Starts this program again with other arguments and our environment, its input and output
+/// nowhere; it goes on when we end.
+pub fn spawn_self(args: &[&str]) -> io::Result<()> {
+    let program = c_string(OsStr::new(SELF))?;
+    let argv = std::iter::once("rejoin").chain(args.iter().copied());
+    let argv: Vec<CString> = argv
+        .map(|a| c_string(OsStr::new(a)))
+        .collect::<io::Result<_>>()?;
+    let env = environment(std::env::vars_os())?;
+    let pid = launch(&program, &argv, &env, [None; 3], Group::Inherited)?;
+    drop(ShimChild { pid, ended: None });
+    Ok(())
+}
+
+/// Goes on when the terminal we were started from is closed.
+pub fn leave_terminal() {
+    // Fails only for the leader of a group, which has no terminal to fear.
+    nix::unistd::setsid().ok();
+}
+
 /// A shim that this process started and has to reap, without ever waiting for it.
 #[derive(Debug)]
 pub struct ShimChild {

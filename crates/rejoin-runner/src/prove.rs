@@ -179,6 +179,7 @@ impl Bench<'_> {
             model: None,
             envelope: &Envelope::default(),
             extra_args: &self.settings.args,
+            max_cost: None,
             raw: false,
             neutral: self.neutral,
         };

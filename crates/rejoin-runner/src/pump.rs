@@ -14,17 +14,25 @@ use crate::holder::Holder;
 use crate::leftovers;
 use crate::process::ShimChild;
 use crate::shim::{Begun, End, Order, Why, begun};
-use crate::shim_link::ShimLink;
-use crate::spool::{Piece, SpoolReader, Watch};
+use crate::shim_link::{News, ShimLink};
+use crate::spool::{Piece, SpoolReader};
 
 /// How often somebody else's wish to cancel is looked for.
 const LOOK_FOR_CANCEL: Duration = Duration::from_millis(500);
+
+/// How soon a shim that does not listen (yet, or any more) is looked at again, at first and later.
+const SOON: Duration = Duration::from_millis(1);
+const LATER: Duration = Duration::from_millis(40);
+/// Should news ever get lost, they are late by no more than this.
+const SAFETY: Duration = Duration::from_secs(1);
 
 /// A run that is over.
 pub struct Pumped {
     pub ran: Ran,
     pub cause: EndCause,
     pub leftovers: Vec<String>,
+    /// They were let live.
+    pub kept: bool,
 }
 
 pub struct Pump<'a, L> {
@@ -44,10 +52,10 @@ impl<L: HubLink> Pump<'_, L> {
     /// Follows the run to its end. The spool is always parsed from its beginning, to know what the
     /// parser must know; only what lies after `committed` becomes events again.
     pub async fn follow(mut self, mut parser: Box<dyn StreamParser>) -> Result<Pumped> {
-        let watch = Watch::new(self.folder);
         let mut out = SpoolReader::new(&self.folder.join("out"), 0);
         let mut shim: Option<ShimLink> = None;
         let (mut cancelled, mut skipped) = (false, 0);
+        let mut pause = SOON;
         let mut cancel = self.cancel.clone();
         let mut look = tokio::time::interval(LOOK_FOR_CANCEL);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -82,8 +90,8 @@ impl<L: HubLink> Pump<'_, L> {
                 self.interrupt_by_signal();
             }
             tokio::select! {
-                () = watch.changed() => {}
-                _ = cancel.wait_for(|asked| *asked), if !cancelled => {
+                () = news(&mut shim, &mut pause) => {}
+                Ok(_) = cancel.wait_for(|asked| *asked), if !cancelled => {
                     cancelled = true;
                     tell(&mut shim, Order::Interrupt).await;
                 }
@@ -129,6 +137,7 @@ impl<L: HubLink> Pump<'_, L> {
             ran,
             cause,
             leftovers,
+            kept: end.killed == 0,
         })
     }
 
@@ -227,6 +236,26 @@ impl<L: HubLink> Pump<'_, L> {
 enum Ended {
     Seen(End),
     Unseen,
+}
+
+/// Waits until there may be something new. The shim says so itself: the kernel takes ten
+/// milliseconds to give up a watch on a folder, at the end of every turn.
+async fn news(shim: &mut Option<ShimLink>, pause: &mut Duration) {
+    match shim {
+        Some(link) => {
+            if matches!(
+                tokio::time::timeout(SAFETY, link.news()).await,
+                Ok(News::HungUp)
+            ) {
+                *shim = None;
+            }
+            *pause = SOON;
+        }
+        None => {
+            tokio::time::sleep(*pause).await;
+            *pause = (*pause * 2).min(LATER);
+        }
+    }
 }
 
 /// A shim that does not listen any more is about to end: nothing to tell it.

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use rejoin_agents::adapter;
 use rejoin_core::{ConversationId, TurnId};
-use rejoin_hub::{AttemptPlan, Claimed, Next};
+use rejoin_hub::{Accepted, AttemptPlan, Claimed, Next};
 use rejoin_store::{Attempt, StoredTurn};
 use tokio::sync::watch;
 
-use crate::attempt::run_folder;
+use crate::attempt::{boot, run_folder};
 use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::leftovers;
 use crate::pump::Pump;
-use crate::settle::settle;
+use crate::settle::{clear_away, settle};
 use crate::shim::{Begun, End, begun, void};
 use crate::turn::{IfBusy, Runner, refused_cleanly};
 
@@ -58,6 +58,30 @@ impl Runner {
         self.sweep().await
     }
 
+    /// Runs a turn that was just accepted: at once if it is in hand, else when its time has come.
+    pub async fn run_accepted(
+        &self,
+        accepted: &Accepted,
+        if_busy: IfBusy,
+        cancel: &watch::Receiver<bool>,
+    ) -> Result<()> {
+        match &accepted.claimed {
+            Some(claimed) => {
+                rejoin_hub::fault::point("after_claim");
+                self.run(claimed, if_busy, cancel.clone()).await
+            }
+            None => {
+                let (c, turn) = (accepted.conversation, accepted.turn);
+                self.run_until(c, turn, if_busy, cancel).await
+            }
+        }
+    }
+
+    /// Who this process is, as a holder of turns.
+    pub fn holder(&self) -> Result<String> {
+        me()
+    }
+
     /// Runs what is queued in a conversation, in order, until `turn` has ended.
     pub async fn run_until(
         &self,
@@ -67,6 +91,9 @@ impl Runner {
         cancel: &watch::Receiver<bool>,
     ) -> Result<()> {
         loop {
+            if *cancel.borrow() && self.hub.withdraw_queued(turn).await? {
+                return Err(Error::Cancelled);
+            }
             let stored = self
                 .hub
                 .store
@@ -88,7 +115,7 @@ impl Runner {
                     Ok(claimed) => {
                         rejoin_hub::fault::point("after_claim");
                         let ran = self.run(&claimed, if_busy, cancel.clone()).await;
-                        if next == turn {
+                        if next == turn || matches!(ran, Err(Error::Hub(_))) {
                             return ran;
                         }
                     }
@@ -97,22 +124,26 @@ impl Runner {
                 },
                 Next::Held(held) if held_by_the_living(&held) => {
                     tokio::time::sleep(LOOK_AGAIN).await;
-                    if *cancel.borrow() && held.id != turn {
-                        return Err(Error::Busy {
-                            conversation: c,
-                            turn: held.id,
-                        });
-                    }
                 }
                 Next::Held(held) => match self.hub.take_over(&held, &me()?).await {
-                    Ok(claimed) => {
+                    Ok(claimed) if held.id == turn => {
                         self.pick_up(&claimed, Patience::Wait(cancel.clone()))
                             .await?;
                     }
+                    Ok(claimed) => self.let_finish(&claimed, cancel.clone()).await?,
                     Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error.into()),
                 },
             }
+        }
+    }
+
+    /// Sees a turn before ours to its end. To stop waiting for it is not to cancel it.
+    async fn let_finish(&self, claimed: &Claimed, mut cancel: watch::Receiver<bool>) -> Result<()> {
+        let (_open, never) = watch::channel(false);
+        tokio::select! {
+            done = self.pick_up(claimed, Patience::Wait(never)) => done,
+            Ok(_) = cancel.wait_for(|asked| *asked) => Ok(self.hub.let_go(claimed).await?),
         }
     }
 
@@ -125,10 +156,10 @@ impl Runner {
         else {
             return Ok(self.hub.requeue(claimed).await?);
         };
-        let folder = run_folder(&self.config, claimed, attempt.n);
-        match (left(&folder, claimed)?, &patience) {
+        let folder = run_folder(&self.config, claimed, &attempt.prompt_id);
+        match (left(&folder, claimed, attempt)?, &patience) {
             (Left::NotBegun, _) => Ok(self.hub.requeue(claimed).await?),
-            (Left::Running, Patience::Leave) => Ok(()),
+            (Left::Running, Patience::Leave) => Ok(self.hub.let_go(claimed).await?),
             (Left::Running, Patience::Wait(cancel)) => {
                 self.settle_left(claimed, attempt, &folder, cancel.clone())
                     .await
@@ -161,9 +192,8 @@ impl Runner {
             cancel,
             wake: &self.wake,
         };
-        let pumped = pump.follow(adapter.parser()).await?;
-        let turn = claimed.turn.id.to_string();
-        leftovers::end_marked(&turn).map_err(Error::io("ending what the turn left running"))?;
+        let mut pumped = pump.follow(adapter.parser()).await?;
+        clear_away(claimed, &mut pumped)?;
         if plan.confirmed.is_some() && refused_cleanly(&pumped) {
             // Its session is unknown to the CLI and nothing was done: it is tried anew, told.
             self.hub
@@ -221,7 +251,11 @@ enum Patience {
     Wait(watch::Receiver<bool>),
 }
 
-fn left(folder: &Path, claimed: &Claimed) -> Result<Left> {
+fn left(folder: &Path, claimed: &Claimed, attempt: &Attempt) -> Result<Left> {
+    if AttemptPlan::read(attempt)?.boot != boot()? {
+        // Whether it had begun cannot be known any more, so it is not tried again.
+        return Ok(Left::Ended);
+    }
     if !folder.exists() {
         return Ok(Left::NotBegun);
     }

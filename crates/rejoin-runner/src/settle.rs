@@ -5,13 +5,15 @@ use std::path::Path;
 
 use rejoin_agents::{Adapter, EndCause, Ran, ReadEntry};
 use rejoin_core::{
-    Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, ToolNote, TurnStatus,
+    Class, Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, ToolNote,
+    TotalsScope, TurnStatus,
 };
 use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 
+use crate::error::Error;
 use crate::pump::Pumped;
-use crate::{folder, marks};
+use crate::{folder, leftovers, marks};
 
 /// Everything but the refusal of a session, which is retried first.
 pub fn settle(
@@ -27,6 +29,7 @@ pub fn settle(
         ran,
         cause,
         leftovers,
+        kept,
     } = pumped;
     let run = Run {
         adapter,
@@ -37,7 +40,7 @@ pub fn settle(
     record.tools_run = ran.tools_run;
     record.leftovers = leftovers;
     record.session_id = Some(plan.session.to_string());
-    note(&mut record, &ran);
+    note(&mut record, &ran, kept);
     let (status, pin) = match &ran.outcome {
         Outcome::Succeeded => match run.confirm(machine) {
             Ok(pin) => (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin))),
@@ -124,7 +127,7 @@ impl Run<'_> {
             machine: machine.to_owned(),
             files: vec![mark],
             cursor: reading.cursor,
-            total: ran.total,
+            total: self.total_kept(),
             context: ran.context,
             model: plan.model.clone().or_else(|| ran.model.clone()),
             provider: None,
@@ -142,6 +145,8 @@ impl Run<'_> {
                 why: "its first turn was not finished".into(),
             };
         };
+        // Also one that is not used again: its owner may go on with it by hand.
+        let cut = self.cut_back(&before.file);
         if effect == PinEffect::Retire {
             let why = self
                 .ran
@@ -153,7 +158,7 @@ impl Run<'_> {
                 why: format!("the last turn on it failed: {why}"),
             };
         }
-        match self.cut_back(&before.file) {
+        match cut {
             Ok(mark) => {
                 let failures = before.failures + u32::from(effect == PinEffect::Count);
                 PinEnd::PutBack {
@@ -189,17 +194,39 @@ impl Run<'_> {
         marks::cut_back(home, &mark).map_err(|e| e.to_string())
     }
 
-    fn cost(&self, cause: EndCause) -> Cost {
-        let before = match &self.plan.confirmed {
+    /// The session's total when the turn began.
+    fn total_before(&self) -> Option<Micros> {
+        match &self.plan.confirmed {
             None => Some(Micros(0)),
             Some(confirmed) => confirmed.total,
-        };
-        match (&self.ran.outcome, cause) {
-            (Outcome::Lost(_), _) | (_, EndCause::NotStarted) if self.ran.total.is_none() => {
-                Cost::Unknown
-            }
-            _ => Cost::of_turn(self.plan.totals, self.ran.total, before),
         }
+    }
+
+    /// The session's total when its next turn begins. A CLI that counts per run leaves it as it is:
+    /// one that adds up, after an upgrade, goes on from there (2.1.325 on a session of 2.1.197).
+    fn total_kept(&self) -> Option<Micros> {
+        match self.plan.totals {
+            TotalsScope::Cumulative => self.ran.total,
+            TotalsScope::PerRun => self.total_before(),
+            TotalsScope::Unproven => None,
+        }
+    }
+
+    /// Of a run that was cut off nobody knows it: the call that was being answered is in no total
+    /// (2.1.325 then reports what the session had cost before, as if this turn were free).
+    fn cost(&self, cause: EndCause) -> Cost {
+        let cut_off = match &self.ran.outcome {
+            Outcome::Succeeded => false,
+            Outcome::Failed(failure) => {
+                failure.class == Class::Interrupted
+                    || !matches!(cause, EndCause::ByItself | EndCause::Unseen)
+            }
+            Outcome::Cancelled | Outcome::Lost(_) => true,
+        };
+        if cut_off {
+            return Cost::Unknown;
+        }
+        Cost::of_turn(self.plan.totals, self.ran.total, self.total_before())
     }
 }
 
@@ -209,7 +236,25 @@ fn trail(ran: &Ran, status: TurnStatus) -> Vec<ToolNote> {
     ran.trail.iter().filter(worth_telling).cloned().collect()
 }
 
-fn note(record: &mut TurnRecord, ran: &Ran) {
+/// Ends what a shim that was killed could not end any more.
+pub fn clear_away(claimed: &Claimed, pumped: &mut Pumped) -> Result<(), Error> {
+    if pumped.cause != EndCause::Unseen {
+        return Ok(());
+    }
+    let turn = claimed.turn.id.to_string();
+    let left = leftovers::marked(&turn);
+    pumped.leftovers = left
+        .iter()
+        .map(|l| format!("{} {}", l.pid, l.command))
+        .collect();
+    pumped.kept = claimed.request.keep_background && pumped.ran.outcome == Outcome::Succeeded;
+    if !pumped.kept {
+        leftovers::end_marked(&turn).map_err(Error::io("ending what the turn left running"))?;
+    }
+    Ok(())
+}
+
+fn note(record: &mut TurnRecord, ran: &Ran, kept: bool) {
     match ran.denied.len() {
         0 => {}
         1 => record.notes.push("1 tool denied".into()),
@@ -218,13 +263,12 @@ fn note(record: &mut TurnRecord, ran: &Ran) {
     if ran.compacted {
         record.notes.push("compacted by the agent".into());
     }
-    match record.leftovers.len() {
-        0 => {}
-        1 => record
-            .notes
-            .push("1 process it left running was ended".into()),
-        n => record
-            .notes
-            .push(format!("{n} processes it left running were ended")),
-    }
+    let text = match (record.leftovers.len(), kept) {
+        (0, _) => return,
+        (1, true) => "1 process is left running".into(),
+        (1, false) => "1 process it left running was ended".into(),
+        (n, true) => format!("{n} processes are left running"),
+        (n, false) => format!("{n} processes it left running were ended"),
+    };
+    record.notes.push(text);
 }

@@ -43,7 +43,7 @@ use sweep::Policy;
 use turn::Turn;
 
 pub use begin::{Begun, begun, void};
-pub(crate) use order::Reply;
+pub(crate) use order::{Grew, Reply};
 pub use order::{Hello, Order};
 pub use spec::{End, Leftover, Spec, Why};
 
@@ -69,13 +69,13 @@ fn live(folder: &Path) -> io::Result<i32> {
         return Ok(ALREADY_BEGUN);
     }
     // Clients see us hang up when the door falls shut: after `end.json`.
-    let (mut end, policy, _door) = match start(here, &signals) {
+    let (mut end, policy, _open) = match start(here, &signals) {
         Ok((turn, keep_background)) => {
-            let (ended, why, door) = turn.run();
+            let (ended, why, door, spools) = turn.run();
             // A turn that was cancelled or cut off keeps nothing.
             let keep = keep_background && why == Why::Exited;
             let policy = if keep { Policy::Keep } else { Policy::Kill };
-            (ended_so(ended, why), policy, Some(door))
+            (ended_so(ended, why), policy, Some((door, spools)))
         }
         Err(error) => (End::not_started(&error), Policy::Kill, None),
     };

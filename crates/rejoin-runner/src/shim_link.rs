@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::shim::{Hello, Order, Reply};
+use crate::shim::{Grew, Hello, Order, Reply};
 
 /// A connection to a living shim. While there is one, a held stdin is not orphaned.
 #[derive(Debug)]
@@ -96,25 +96,51 @@ impl ShimLink {
         ))
     }
 
-    /// Resolves when the shim has hung up, which it does after `end.json` (or when it dies).
+    /// Resolves when there is more to read in the spools, or when the shim has hung up, which it
+    /// does after `end.json` (or when it dies).
     ///
     /// Can be dropped and called again.
-    pub async fn closed(&mut self) {
-        let mut block = [0; 1024];
-        while !matches!(self.stream.read(&mut block).await, Ok(0) | Err(_)) {}
+    pub async fn news(&mut self) -> News {
+        loop {
+            while let Some(line) = self.line() {
+                if is_news(&line) {
+                    return News::Grew;
+                }
+            }
+            if !matches!(self.stream.read_buf(&mut self.input).await, Ok(count) if count > 0) {
+                return News::HungUp;
+            }
+        }
     }
 
     async fn read<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         loop {
-            if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.input.drain(..=end).collect();
-                return Ok(serde_json::from_slice(&line)?);
+            while let Some(line) = self.line() {
+                if !is_news(&line) {
+                    return Ok(serde_json::from_slice(&line)?);
+                }
             }
             if self.stream.read_buf(&mut self.input).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
     }
+
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = self.input.iter().position(|byte| *byte == b'\n')?;
+        Some(self.input.drain(..=end).collect())
+    }
+}
+
+/// What a shim says unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    Grew,
+    HungUp,
+}
+
+fn is_news(line: &[u8]) -> bool {
+    serde_json::from_slice::<Grew>(line).is_ok()
 }
 
 /// Through the open folder: the path of the socket may be too long for an address.

@@ -3,14 +3,10 @@
 //! A reader sees each line exactly once across any number of restarts: what it hands out carries
 //! the offset behind it, and half a line is not handed out until it is known that it stays half.
 
-mod watch;
-
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-pub use watch::Watch;
 
 /// A complete line.
 #[derive(Debug, Clone, PartialEq, Eq)]

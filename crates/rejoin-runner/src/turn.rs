@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use rejoin_agents::EndCause;
-use rejoin_core::{Class, Cost, Failure, Hold, TurnPlan, TurnStatus, decide};
+use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
 use rejoin_hub::{AttemptPlan, Claimed, Hub, HubLink, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
-use crate::attempt::{Prepared, Preparing};
+use crate::attempt::{Prepared, Preparing, run_folder};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::look::{Looked, look};
 use crate::pump::{Pump, Pumped};
-use crate::settle::settle;
+use crate::settle::{clear_away, settle};
+use crate::shim::void;
 
 /// How often a session that somebody else is using is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -52,11 +52,17 @@ impl Runner {
     ) -> Result<()> {
         match self.attempts(claimed, if_busy, cancel).await {
             Ok(()) => Ok(()),
-            Err(error @ (Error::WouldReseed { .. } | Error::Envelope(_) | Error::InUse { .. })) => {
+            Err(
+                error @ (Error::WouldReseed { .. }
+                | Error::Envelope(_)
+                | Error::InUse { .. }
+                | Error::Cancelled),
+            ) => {
                 self.hub.withdraw(claimed).await?;
+                self.clean_up(claimed);
                 Err(error)
             }
-            Err(error @ (Error::Hub(_) | Error::Busy { .. })) => Err(error),
+            Err(error @ Error::Hub(_)) => Err(error),
             Err(error) => {
                 self.not_started(claimed, &error).await?;
                 Err(error)
@@ -113,6 +119,10 @@ impl Runner {
                 .retire(claimed, prepared.pin.id(), "refused by the CLI")
                 .await?;
             fault::point("after_refusal");
+            if claimed.request.no_reseed {
+                let why = Reason::Rejected;
+                return Err(Error::WouldReseed { why });
+            }
             (plan, refused, n) = (retold, Some(n), n + 1);
         }
     }
@@ -136,11 +146,11 @@ impl Runner {
             .await?;
             fault::point("after_look");
             let held = decide(&looked.situation(&claimed.turn.agent, &claimed.request)).plan;
-            if if_busy == IfBusy::Fail
-                || *cancel.borrow()
-                || !matches!(held, Err(Hold::InUse { .. }))
-            {
+            if if_busy == IfBusy::Fail || !matches!(held, Err(Hold::InUse { .. })) {
                 return Ok(looked);
+            }
+            if *cancel.borrow() {
+                return Err(Error::Cancelled);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -152,15 +162,11 @@ impl Runner {
         looked: &Looked,
         attempt: &Attempt,
         plan: &AttemptPlan,
-        pumped: Pumped,
+        mut pumped: Pumped,
         record: TurnRecord,
     ) -> Result<()> {
         fault::point("before_settle");
-        if pumped.cause == EndCause::Unseen {
-            let turn = claimed.turn.id.to_string();
-            crate::leftovers::end_marked(&turn)
-                .map_err(Error::io("ending what the turn left running"))?;
-        }
+        clear_away(claimed, &mut pumped)?;
         let settled = settle(
             looked.adapter,
             claimed,
@@ -178,19 +184,31 @@ impl Runner {
         self.hub.finish(claimed, settled).await?;
         fault::point("after_finish");
         self.wake.send_modify(|n| *n += 1);
-        let folder = self
-            .config
-            .home
-            .join("turns")
-            .join(claimed.turn.id.to_string());
-        // What cannot be removed now is swept by the next command.
-        drop(fs_err::remove_dir_all(folder));
+        self.clean_up(claimed);
         fault::point("after_cleanup");
         Ok(())
     }
 
-    /// It could not even be tried: said so in the turn, and the message stays.
+    /// Removes the folder of a turn. What cannot be removed now is swept by the next command.
+    fn clean_up(&self, claimed: &Claimed) {
+        let turns = self.config.home.join("turns");
+        drop(fs_err::remove_dir_all(
+            turns.join(claimed.turn.id.to_string()),
+        ));
+    }
+
+    /// It could not even be tried: said so in the turn, and the message stays. If its CLI runs all
+    /// the same, the turn is left to whoever comes next.
     async fn not_started(&self, claimed: &Claimed, error: &Error) -> Result<()> {
+        let written_ahead = self.hub.running_attempt(claimed.turn.id).await?;
+        let mut pin = PinEnd::None;
+        if let Some(attempt) = &written_ahead {
+            let folder = run_folder(&self.config, claimed, &attempt.prompt_id);
+            if folder.exists() && !void(&folder).map_err(Error::io("calling off a run"))? {
+                return Ok(());
+            }
+            pin = PinEnd::Untouched(attempt.pin);
+        }
         let settled = Settled {
             status: TurnStatus::Failed,
             answer: None,
@@ -206,8 +224,8 @@ impl Runner {
             context: None,
             denied: serde_json::json!([]),
             saved: "local_only".into(),
-            attempt: None,
-            pin: PinEnd::None,
+            attempt: written_ahead.map(|a| a.n),
+            pin,
         };
         self.finish(claimed, &settled).await
     }

@@ -65,6 +65,8 @@ impl Conversation {
 pub struct ListFilter {
     pub workdir: Option<String>,
     pub agent: Option<String>,
+    /// `idle`, `queued`, `running` or `waiting`.
+    pub state: Option<String>,
     /// `updated_at` and id of the last one already shown.
     pub after: Option<(i64, ConversationId)>,
     pub limit: i64,
@@ -152,14 +154,21 @@ impl Read {
 
     /// The letters people see: cut where no other handle begins alike.
     pub async fn short_handle(&mut self, handle: &Handle) -> Result<String> {
+        let near = self.neighbours(handle).await?;
+        Ok(handle.short(near.iter().map(String::as_str)).to_owned())
+    }
+
+    /// How many of its letters are enough to name it.
+    pub async fn unique_letters(&mut self, handle: &Handle) -> Result<usize> {
+        let near = self.neighbours(handle).await?;
+        Ok(handle.unique(near.iter().map(String::as_str)))
+    }
+
+    async fn neighbours(&mut self, handle: &Handle) -> Result<Vec<String>> {
         let sql = "select handle from (select handle from conversations where handle < $1 order by handle desc limit 1)
             union all select handle from (select handle from conversations where handle > $1 order by handle limit 1)";
         let found = rows(self, sql, vals![handle.letters()]).await?;
-        let near: Vec<String> = found
-            .iter()
-            .map(|r| r.text("handle"))
-            .collect::<Result<_>>()?;
-        Ok(handle.short(near.iter().map(String::as_str)).to_owned())
+        found.iter().map(|r| r.text("handle")).collect()
     }
 
     /// The one last used in this folder.
@@ -176,6 +185,12 @@ impl Read {
         let sql = "select * from conversations
             where ($1 is null or workdir = $1) and ($2 is null or agent = $2)
               and ($3 is null or updated_at < $3 or (updated_at = $3 and id < $4))
+              and ($6 is null
+                or ($6 = 'running' and id in (select conversation_id from turns where status = 'running'))
+                or ($6 = 'waiting' and id in (select conversation_id from turns where status = 'waiting'))
+                or ($6 = 'queued' and id in (select conversation_id from turns where status = 'queued')
+                    and id not in (select conversation_id from turns where status in ('running', 'waiting')))
+                or ($6 = 'idle' and id not in (select conversation_id from turns where status in ('queued', 'running', 'waiting'))))
             order by updated_at desc, id desc limit $5";
         let (at, id) = filter.after.map(|(at, id)| (at, id.uuid())).unzip();
         let values = vals![
@@ -183,7 +198,8 @@ impl Read {
             filter.agent.clone(),
             at,
             id,
-            filter.limit
+            filter.limit,
+            filter.state.clone()
         ];
         rows(self, sql, values).await?.iter().map(read).collect()
     }

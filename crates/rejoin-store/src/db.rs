@@ -2,10 +2,11 @@
 //! folder of migrations and a line in `open.rs`; nothing above this file knows which one it is.
 
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{Row as _, Sqlite, SqlitePool};
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteRow};
+use sqlx::{ConnectOptions as _, Row as _, Sqlite, SqlitePool};
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
@@ -14,27 +15,50 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) writer: SqlitePool,
-    pub(crate) readers: SqlitePool,
+    pub(crate) readers: Arc<Readers>,
 }
 
 impl Store {
     /// A write transaction. It takes the engine's write lock at once, so what it reads stays true.
     pub async fn begin(&self) -> Result<Tx> {
-        Ok(Tx {
-            inner: self.writer.begin_with("begin immediate").await?,
-        })
+        let inner = self.writer.begin_with("begin immediate").await?;
+        Ok(Tx { inner })
     }
 
     /// A connection for looking only.
     pub async fn read(&self) -> Result<Read> {
+        let idle = self.readers.idle().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.readers.options.connect().await?,
+        };
         Ok(Read {
-            inner: self.readers.acquire().await?,
+            connection: Some(connection),
+            home: Arc::clone(&self.readers),
         })
     }
 
+    /// Waits until everything is closed. A command need not: what is committed is kept.
     pub async fn close(&self) {
-        self.readers.close().await;
+        self.readers.idle().clear();
         self.writer.close().await;
+    }
+}
+
+/// Idle readers kept open.
+const KEPT: usize = 4;
+
+/// Connections nobody reads from right now. Given back at once, unlike to a pool, which takes its
+/// time: so a command makes do with one.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    pub(crate) options: SqliteConnectOptions,
+    pub(crate) idle: Mutex<Vec<SqliteConnection>>,
+}
+
+impl Readers {
+    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,25 +95,38 @@ impl Tx {
     }
 }
 
+/// A connection for looking only; goes back to the others when dropped.
 #[derive(Debug)]
 pub struct Read {
-    inner: sqlx::pool::PoolConnection<Sqlite>,
+    connection: Option<SqliteConnection>,
+    home: Arc<Readers>,
+}
+
+impl Drop for Read {
+    fn drop(&mut self) {
+        let mut idle = self.home.idle();
+        if idle.len() < KEPT {
+            idle.extend(self.connection.take());
+        }
+    }
 }
 
 /// What can be asked of a transaction and of a reading connection alike.
 pub(crate) trait Ask {
-    fn connection(&mut self) -> &mut SqliteConnection;
+    fn connection(&mut self) -> Result<&mut SqliteConnection>;
 }
 
 impl Ask for Tx {
-    fn connection(&mut self) -> &mut SqliteConnection {
-        &mut self.inner
+    fn connection(&mut self) -> Result<&mut SqliteConnection> {
+        Ok(&mut self.inner)
     }
 }
 
 impl Ask for Read {
-    fn connection(&mut self) -> &mut SqliteConnection {
-        &mut self.inner
+    fn connection(&mut self) -> Result<&mut SqliteConnection> {
+        self.connection
+            .as_mut()
+            .ok_or_else(|| Error::Foreign("a connection was given back while in use".into()))
     }
 }
 
@@ -98,7 +135,7 @@ pub(crate) async fn rows(
     sql: &'static str,
     values: Vec<Val>,
 ) -> Result<Vec<Row>> {
-    let found = bind(sql, values).fetch_all(at.connection()).await?;
+    let found = bind(sql, values).fetch_all(at.connection()?).await?;
     Ok(found.into_iter().map(Row).collect())
 }
 
@@ -108,7 +145,7 @@ pub(crate) async fn one(
     values: Vec<Val>,
 ) -> Result<Option<Row>> {
     Ok(bind(sql, values)
-        .fetch_optional(at.connection())
+        .fetch_optional(at.connection()?)
         .await?
         .map(Row))
 }
@@ -154,6 +191,7 @@ val_from! {
     Uuid => |v| Val::Id(Some(v));
     Option<Uuid> => |v| Val::Id(v);
     [u8; 32] => |v| Val::Bytes(Some(v.to_vec()));
+    Option<[u8; 32]> => |v| Val::Bytes(v.map(|b| b.to_vec()));
 }
 
 /// `vals![a, b]`: each converted into its [`Val`].

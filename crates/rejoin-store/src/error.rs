@@ -15,6 +15,8 @@ pub enum Error {
     Newer { found: i64, known: i64 },
     #[error("the disk is full")]
     DiskFull(#[source] sqlx::Error),
+    #[error("the store cannot be written")]
+    ReadOnly(#[source] sqlx::Error),
     #[error("the store does not answer")]
     Unavailable(#[source] sqlx::Error),
     #[error("the store holds something this rejoin cannot read: {0}")]
@@ -29,8 +31,13 @@ impl From<sqlx::Error> for Error {
             .as_database_error()
             .and_then(|e| e.code().map(std::borrow::Cow::into_owned));
         match code.as_deref() {
-            // SQLITE_FULL, and SQLITE_IOERR_WRITE which some file systems give instead.
-            Some("13" | "778") => Self::DiskFull(error),
+            // SQLITE_FULL, and what some file systems give instead: SQLITE_IOERR_WRITE, and
+            // SQLITE_IOERR_SHMSIZE for the index beside the log.
+            Some("13" | "778" | "4874") => Self::DiskFull(error),
+            // SQLITE_READONLY, with its causes in the upper bits.
+            Some(code) if code.parse::<u32>().is_ok_and(|code| code & 0xff == 8) => {
+                Self::ReadOnly(error)
+            }
             _ if error
                 .as_database_error()
                 .is_some_and(sqlx::error::DatabaseError::is_unique_violation) =>

@@ -186,30 +186,33 @@ pub(crate) async fn values_after(
     c: ConversationId,
     message: &Message,
 ) -> Result<(i64, Values)> {
-    let seq = last_seq(tx, c).await? + 1;
-    let digest = message.digest();
-    let full = full_value(tx, c, seq - 1).await?.fold(&digest);
-    let answer = last_answer(tx, c, seq).await?;
-    let (boundary, from, after) = match (&answer, message.role) {
-        // Nobody answered yet: both scopes see everything.
-        (None, _) => {
-            return Ok((
-                seq,
-                Values {
-                    full,
-                    run: full,
-                    boundary: None,
-                },
-            ));
-        }
-        (Some(last), Role::Assistant)
-            if message.agent.as_ref().map(AgentName::as_str) != Some(last.agent.as_str()) =>
-        {
-            (Some(last.id), ScopeValue::begin(Some(last.id)), last.seq)
-        }
-        (Some(last), _) => (last.boundary, last.run, last.seq),
+    let sql = "select seq, value_full from messages where conversation_id = $1 and seq is not null and removed_at is null
+        order by seq desc limit 1";
+    let (last, full) = match one(tx, sql, vals![c.uuid()]).await? {
+        Some(row) => (row.int("seq")?, ScopeValue(row.hash("value_full")?)),
+        None => (0, ScopeValue::begin(None)),
     };
-    let between = messages_between(tx, c, after, seq).await?;
+    let (seq, digest) = (last + 1, message.digest());
+    let full = full.fold(&digest);
+    let plain = Values {
+        full,
+        run: full,
+        boundary: None,
+    };
+    // Only an answer can be the end of what a session has seen.
+    if message.role == Role::User {
+        return Ok((seq, plain));
+    }
+    let Some(last) = last_answer(tx, c, seq).await? else {
+        return Ok((seq, plain));
+    };
+    let same = message.agent.as_ref().map(AgentName::as_str) == Some(last.agent.as_str());
+    let (boundary, from) = if same {
+        (last.boundary, last.run)
+    } else {
+        (Some(last.id), ScopeValue::begin(Some(last.id)))
+    };
+    let between = messages_between(tx, c, last.seq, seq).await?;
     let run = between
         .iter()
         .fold(from, |value, m| value.fold(&m.digest()))

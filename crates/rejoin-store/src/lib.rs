@@ -8,6 +8,7 @@ mod conversations;
 mod db;
 mod error;
 mod events;
+mod health;
 mod history;
 mod messages;
 mod open;
@@ -18,6 +19,7 @@ pub use conversations::{AgentSettings, Conversation, ListFilter, NewConversation
 pub use db::{Read, Store, Tx};
 pub use error::{Error, Result};
 pub use events::EventRow;
+pub use health::Health;
 pub use history::ScopeState;
 pub use messages::{NewMessage, StoredMessage};
 pub use pins::StoredPin;

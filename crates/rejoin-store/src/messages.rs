@@ -6,7 +6,7 @@ use rejoin_core::{
 
 use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
 use crate::error::{Error, Result};
-use crate::history::values_after;
+use crate::history::{Values, values_after};
 
 #[derive(Debug, Clone)]
 pub struct NewMessage<'a> {
@@ -18,6 +18,21 @@ pub struct NewMessage<'a> {
     pub text: &'a str,
     pub trail: &'a [ToolNote],
     pub now: i64,
+}
+
+impl NewMessage<'_> {
+    fn message(&self) -> Message {
+        Message {
+            id: self.id,
+            seq: 0,
+            role: self.role,
+            agent: self.agent.cloned(),
+            text: self.text.to_owned(),
+            attachments: vec![],
+            state: MessageState::Ok,
+            trail: self.trail.to_vec(),
+        }
+    }
 }
 
 /// A message with what only the store knows of it. `message.seq` is 0 while it has no place.
@@ -33,7 +48,7 @@ pub struct StoredMessage {
 impl Tx {
     /// Keeps a user message whose turn is not claimed yet.
     pub async fn accept_message(&mut self, new: &NewMessage<'_>) -> Result<()> {
-        self.insert_message(new, MessageState::Queued).await
+        self.insert_message(new, MessageState::Queued, None).await
     }
 
     /// Gives a queued message the next place in the history.
@@ -55,14 +70,14 @@ impl Tx {
         })
     }
 
-    /// Adds an answer at the next place.
-    pub async fn add_reply(&mut self, new: &NewMessage<'_>) -> Result<i64> {
-        self.insert_message(new, MessageState::Queued).await?;
-        let stored = message(self, new.id)
-            .await?
-            .ok_or(Error::Conflict("the message is gone"))?;
-        self.put_in_place(new.conversation, &stored.message, MessageState::Ok)
-            .await
+    /// Adds a message at the next place: an answer, or what is to be answered at once.
+    pub async fn add_placed(&mut self, new: &NewMessage<'_>) -> Result<Message> {
+        let mut message = new.message();
+        let (seq, values) = values_after(self, new.conversation, &message).await?;
+        message.seq = seq;
+        self.insert_message(new, MessageState::Ok, Some((seq, values)))
+            .await?;
+        Ok(message)
     }
 
     pub async fn mark_unanswered(&mut self, id: MessageId, trail: &[ToolNote]) -> Result<()> {
@@ -83,9 +98,16 @@ impl Tx {
         message(self, id).await
     }
 
-    async fn insert_message(&mut self, new: &NewMessage<'_>, state: MessageState) -> Result<()> {
-        let sql = "insert into messages (id, conversation_id, turn_id, role, agent, text, attachments, state, origin, edited, trail, created_at)
-            values ($1, $2, $3, $4, $5, $6, '[]', $7, 'rejoin', 0, $8, $9)";
+    async fn insert_message(
+        &mut self,
+        new: &NewMessage<'_>,
+        state: MessageState,
+        place: Option<(i64, Values)>,
+    ) -> Result<()> {
+        let sql = "insert into messages (id, conversation_id, turn_id, role, agent, text, attachments, state, origin, edited, trail, created_at,
+                seq, value_full, value_run, run_boundary)
+            values ($1, $2, $3, $4, $5, $6, '[]', $7, 'rejoin', 0, $8, $9, $10, $11, $12, $13)";
+        let (seq, values) = place.unzip();
         let values = vals![
             new.id.uuid(),
             new.conversation.uuid(),
@@ -96,6 +118,10 @@ impl Tx {
             state_word(state),
             serde_json::to_string(new.trail)?,
             new.now,
+            seq,
+            values.as_ref().map(|v| v.full.0),
+            values.as_ref().map(|v| v.run.0),
+            values.and_then(|v| v.boundary).map(MessageId::uuid),
         ];
         self.run(sql, values).await?;
         Ok(())

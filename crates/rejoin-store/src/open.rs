@@ -1,12 +1,13 @@
 //! The only place that opens a database: pragmas, migrations, one writer and a few readers.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
-use crate::db::Store;
+use crate::db::{Readers, Store};
 use crate::error::{Error, Result};
 
 /// Append-only; the same numbers stand in `migrations/postgres`.
@@ -42,29 +43,37 @@ impl Store {
             // Accepted means kept, also over a power cut.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(BUSY);
+            .busy_timeout(BUSY)
+            // A command leaves its log to the next one, which has to read it: keep it short.
+            .pragma("wal_autocheckpoint", "256");
         #[expect(clippy::disallowed_methods, reason = "this is the place")]
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .idle_timeout(None)
             .max_lifetime(None)
             .acquire_timeout(BUSY)
-            .connect_with(options.clone())
+            .connect_with(options)
             .await?;
         migrate(&writer).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(4)
-            .min_connections(0)
-            .acquire_timeout(BUSY)
-            .connect_lazy_with(options.create_if_missing(false));
+        let readers = Arc::new(Readers {
+            options: SqliteConnectOptions::new()
+                .filename(path)
+                .create_if_missing(false)
+                .busy_timeout(BUSY),
+            idle: Mutex::default(),
+        });
         Ok(Self { writer, readers })
     }
+}
+
+pub(crate) fn newest_schema() -> i64 {
+    MIGRATIONS.last().map_or(0, |(number, _)| *number)
 }
 
 /// The number of the newest migration stands in `user_version`: a start with nothing to do costs
 /// one pragma.
 async fn migrate(pool: &SqlitePool) -> Result<()> {
-    let known = MIGRATIONS.last().map_or(0, |(number, _)| *number);
+    let known = newest_schema();
     let version = || sqlx::query_scalar::<_, i64>("pragma user_version");
     match version().fetch_one(pool).await? {
         found if found == known => return Ok(()),

@@ -19,6 +19,8 @@ pub struct NewTurn<'a> {
     pub request: Value,
     pub client_key: Option<&'a str>,
     pub machine: &'a str,
+    /// Who runs it at once; none: it is queued.
+    pub holder: Option<&'a str>,
     pub now: i64,
 }
 
@@ -111,17 +113,25 @@ const FASTER: &str = "somebody else has taken this turn over";
 
 impl Tx {
     pub async fn add_turn(&mut self, new: &NewTurn<'_>) -> Result<()> {
-        let sql = "insert into turns (id, conversation_id, message_id, agent, status, request, client_key, fence, cancel, record, denied, saved, machine, summary, created_at)
-            values ($1, $2, $3, $4, 'queued', $5, $6, 0, 0, '{}', '[]', 'local_only', $7, '', $8)";
+        let sql = "insert into turns (id, conversation_id, message_id, agent, status, request, client_key, fence, cancel, record, denied, saved, machine, summary, created_at, holder, started_at)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, 0, '{}', '[]', 'local_only', $9, '', $10, $11, $12)";
+        let (status, fence) = match new.holder {
+            Some(_) => (TurnStatus::Running, 1),
+            None => (TurnStatus::Queued, 0),
+        };
         let values = vals![
             new.id.uuid(),
             new.conversation.uuid(),
             new.message.uuid(),
             new.agent.as_str(),
+            status.as_str(),
             new.request.to_string(),
             new.client_key,
+            fence,
             new.machine,
             new.now,
+            new.holder,
+            new.holder.map(|_| new.now),
         ];
         self.run(sql, values).await?;
         Ok(())
@@ -140,6 +150,13 @@ impl Tx {
             where id = $1 and fence = $2 and status in ('running', 'waiting')";
         self.must(sql, vals![id.uuid(), fence, holder], FASTER)
             .await
+    }
+
+    /// Nobody holds it any more; it may have ended meanwhile.
+    pub async fn let_go_turn(&mut self, id: TurnId, fence: i64) -> Result<()> {
+        let sql = "update turns set holder = null where id = $1 and fence = $2";
+        self.run(sql, vals![id.uuid(), fence]).await?;
+        Ok(())
     }
 
     /// Puts a claimed turn for which nothing was started back.
@@ -285,6 +302,10 @@ impl Tx {
     pub async fn unfinished_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
         unfinished(self, c).await
     }
+
+    pub async fn last_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
+        last(self, c).await
+    }
 }
 
 impl Read {
@@ -306,12 +327,7 @@ impl Read {
     }
 
     pub async fn last_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
-        let sql = "select * from turns where conversation_id = $1 order by id desc limit 1";
-        one(self, sql, vals![c.uuid()])
-            .await?
-            .as_ref()
-            .map(read)
-            .transpose()
+        last(self, c).await
     }
 
     /// The running or waiting turn of a conversation.
@@ -360,6 +376,15 @@ async fn oldest_queued(at: &mut impl Ask, c: ConversationId) -> Result<Option<Tu
         "select id from turns where conversation_id = $1 and status = 'queued' order by id limit 1";
     let row = one(at, sql, vals![c.uuid()]).await?;
     row.map(|r| Ok(TurnId::from_uuid(r.id("id")?))).transpose()
+}
+
+async fn last(at: &mut impl Ask, c: ConversationId) -> Result<Option<StoredTurn>> {
+    let sql = "select * from turns where conversation_id = $1 order by id desc limit 1";
+    one(at, sql, vals![c.uuid()])
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
 }
 
 async fn unfinished(at: &mut impl Ask, c: ConversationId) -> Result<Option<StoredTurn>> {

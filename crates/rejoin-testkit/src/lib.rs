@@ -6,17 +6,43 @@
     clippy::expect_used,
     clippy::print_stderr,
     clippy::disallowed_methods,
+    clippy::return_self_not_must_use,
     reason = "a failure here is a failed test"
 )]
 
+/// Runs each function on a world with either version of Claude Code.
+#[macro_export]
+macro_rules! on_both_claudes {
+    ($($test:ident),+ $(,)?) => {
+        mod claude_2_1_197 {
+            $(#[test] fn $test() {
+                let rejoin = env!("CARGO_BIN_EXE_rejoin");
+                $crate::World::claude(rejoin, $crate::CLAUDE_OLD).map(super::$test);
+            })+
+        }
+        mod claude_2_1_325 {
+            $(#[test] fn $test() {
+                let rejoin = env!("CARGO_BIN_EXE_rejoin");
+                $crate::World::claude(rejoin, $crate::CLAUDE_NEW).map(super::$test);
+            })+
+        }
+    };
+}
+
+mod chronicle;
 mod clis;
 mod model;
 mod procs;
+mod running;
+mod talk;
 mod words;
 mod world;
 
+pub use chronicle::{Chronicle, Continued, answering, costing, steps};
 pub use clis::{CLAUDE_NEW, CLAUDE_OLD, claude};
-pub use model::Model;
+pub use model::{Model, runs, slowly};
 pub use procs::{marked, wait_for};
-pub use words::{answer, assert_shown, said, user};
+pub use running::kill;
+pub use talk::Talk;
+pub use words::{answer, assert_shown, said, texts, user};
 pub use world::{Done, World};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use rejoin_model::{ModelServer, Options, Request, Script, Step};
+use rejoin_model::{ModelServer, Options, Request, Script, Step, ToolCall};
 use tokio::sync::oneshot;
 
 use crate::words::answer;
@@ -17,6 +17,27 @@ pub struct Model {
     stop: Option<oneshot::Sender<()>>,
 }
 
+/// A step in which the model runs a command with the Bash tool.
+pub fn runs(command: &str) -> Step {
+    let input = serde_json::json!({"command": command, "description": "of this test"});
+    Step {
+        tools: vec![ToolCall {
+            name: "Bash".into(),
+            input,
+        }],
+        ..Step::default()
+    }
+}
+
+/// An answer of `chunks` pieces, one every 100 ms.
+pub fn slowly(text: &str, chunks: usize) -> Step {
+    Step {
+        chunks: Some(chunks),
+        delay_ms: Some(100),
+        ..Step::text(text)
+    }
+}
+
 enum Ask {
     Requests(mpsc::Sender<Vec<Request>>),
     FailNext(usize, Box<Step>),
@@ -26,6 +47,11 @@ enum Ask {
 impl Model {
     pub fn start() -> Self {
         Self::with(BTreeMap::new())
+    }
+
+    /// With scripts of the test's own.
+    pub fn scripted<const N: usize>(more: [(&str, Script); N]) -> Self {
+        Self::with(more.map(|(name, script)| (name.to_owned(), script)).into())
     }
 
     pub fn with(more: BTreeMap<String, Script>) -> Self {

@@ -34,3 +34,19 @@ pub fn assert_shown(request: &Request, words: &[String]) {
     let found: Vec<String> = found.into_iter().map(|(_, word)| word).collect();
     assert_eq!(found, words, "in {body}");
 }
+
+/// Everything the request says in words, as the model reads it.
+pub fn texts(request: &Request) -> String {
+    fn collect(value: &serde_json::Value, into: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(text) => into.push(text.clone()),
+            serde_json::Value::Array(all) => all.iter().for_each(|v| collect(v, into)),
+            serde_json::Value::Object(all) => all.values().for_each(|v| collect(v, into)),
+            serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {
+            }
+        }
+    }
+    let mut found = vec![];
+    collect(&request.body["messages"], &mut found);
+    found.join("\n")
+}

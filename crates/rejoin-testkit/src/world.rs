@@ -6,12 +6,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::clis::claude;
 use crate::model::Model;
 use crate::words::user;
+
+/// Not one of `REJOIN_…`: those are kept from the CLIs, whose processes are looked for too.
+const MARK: &str = "WORLD_OF_TEST";
 
 /// A private place for one test. The marker in the environment finds every process it caused.
 pub struct World {
@@ -30,6 +34,19 @@ pub struct Done {
 }
 
 impl Done {
+    /// Waits for the end of a command.
+    pub fn of(child: Child) -> Self {
+        let output = child.wait_with_output().unwrap();
+        Self {
+            code: output
+                .status
+                .code()
+                .unwrap_or_else(|| -output.status.signal().unwrap_or(0)),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
@@ -57,7 +74,7 @@ impl World {
             ("PATH", std::env::var("PATH").unwrap()),
             ("HOME", at("home")),
             ("REJOIN_HOME", at("data")),
-            ("REJOIN_TEST_WORLD", at("")),
+            (MARK, at("")),
             ("ANTHROPIC_BASE_URL", model.url.clone()),
             ("ANTHROPIC_API_KEY", "sk-ant-dummy".into()),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
@@ -77,8 +94,13 @@ impl World {
 
     /// With Claude Code of that version as the agent; none if it is not installed.
     pub fn claude(rejoin: &str, version: &str) -> Option<Self> {
+        Self::claude_with(rejoin, version, Model::start)
+    }
+
+    /// The same with scripts of the test's own.
+    pub fn claude_with(rejoin: &str, version: &str, model: impl FnOnce() -> Model) -> Option<Self> {
         let bin = claude(version)?;
-        let mut world = Self::new(rejoin);
+        let mut world = Self::with_model(rejoin, model());
         world.use_claude(&bin);
         let known = known_binary(rejoin, &bin);
         std::fs::copy(known, world.data().join("rejoin.db")).unwrap();
@@ -132,13 +154,13 @@ impl World {
 
     /// Runs `rejoin` to its end.
     pub fn run(&self, args: &[&str]) -> Done {
-        finish(self.command(args).spawn().unwrap())
+        Done::of(self.command(args).spawn().unwrap())
     }
 
     pub fn run_with_stdin(&self, args: &[&str], input: &[u8]) -> Done {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
-        finish(child)
+        Done::of(child)
     }
 
     pub fn spawn(&self, args: &[&str]) -> Child {
@@ -153,11 +175,16 @@ impl World {
 
     /// Sends message N with a script of its own.
     pub fn send(&self, n: usize, script: &str, more: &[&str]) -> Done {
+        Done::of(self.start(n, script, more))
+    }
+
+    /// The same without waiting for its end.
+    pub fn start(&self, n: usize, script: &str, more: &[&str]) -> Child {
         let text = format!("{} {script}", user(n));
         let mut args = vec!["send", "--json", "-k", "k"];
         args.extend(more);
         args.push(&text);
-        self.run(&args)
+        self.spawn(&args)
     }
 
     /// Session files of Claude below the private home, newest last.
@@ -179,13 +206,20 @@ impl World {
         found
     }
 
-    /// Everything that this world's commands started and that still runs, zombies left out.
+    /// Everything that this world's commands started and that still runs, zombies left out. A shim
+    /// that has written how its run ended gets a moment to go.
     pub fn leftovers(&self) -> Vec<(i32, String)> {
-        let mark = format!("REJOIN_TEST_WORLD={}", self.env["REJOIN_TEST_WORLD"]);
-        crate::procs::marked(&mark)
-            .into_iter()
-            .filter(|(_, command)| !command.is_empty())
-            .collect()
+        let mark = format!("{MARK}={}", self.env[MARK]);
+        let deadline = Instant::now() + Duration::from_secs(1);
+        loop {
+            let mut found = crate::procs::marked(&mark);
+            found.retain(|(_, command)| !command.is_empty());
+            let only_shims = found.iter().all(|(_, command)| command.contains(" shim "));
+            if found.is_empty() || !only_shims || Instant::now() > deadline {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
@@ -195,18 +229,6 @@ impl Drop for World {
         for (pid, _) in self.leftovers() {
             let _gone = Command::new("kill").args(["-9", &pid.to_string()]).status();
         }
-    }
-}
-
-pub(crate) fn finish(child: Child) -> Done {
-    let output = child.wait_with_output().unwrap();
-    Done {
-        code: output
-            .status
-            .code()
-            .unwrap_or_else(|| -output.status.signal().unwrap_or(0)),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 

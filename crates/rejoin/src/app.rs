@@ -22,9 +22,11 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) async fn open(out: Output, config_file: Option<&Path>) -> Result<Self> {
-        let here = std::env::current_dir()
-            .map_err(|e| Failure::usage(format!("the current folder cannot be used: {e}")))?;
+        let here = here()?;
         let config = Config::load(config_file, &here)?;
+        if let Some(untrusted) = config.untrusted.as_ref().filter(|u| u.names_store) {
+            return Err(untrusted.failure());
+        }
         let home = data_home()?;
         Self::open_at(out, config, home, here, std::env::vars_os()).await
     }
@@ -36,16 +38,8 @@ impl App {
         here: PathBuf,
         env: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
     ) -> Result<Self> {
-        let mut folder = std::fs::DirBuilder::new();
-        folder
-            .recursive(true)
-            .mode(0o700)
-            .create(&home)
-            .map_err(|e| {
-                Failure::unavailable(format!("{} cannot be made: {e}", home.display()))
-                    .try_this("set REJOIN_HOME to a folder you can write")
-            })?;
-        let store = Store::open_sqlite(&database(&home)?).await?;
+        make_home(&home)?;
+        let store = Store::open_sqlite(&database(&home, config.database_url.as_deref())?).await?;
         let machine = nix_hostname();
         let hub = Hub {
             store,
@@ -89,21 +83,37 @@ impl App {
 
     /// A repository's file must not choose what is run.
     pub(crate) fn must_be_trusted(&self) -> Result<()> {
-        let Some((path, keys)) = &self.config.untrusted else {
-            return Ok(());
-        };
-        let text = format!(
-            "{} sets {}, which only your own configuration may",
-            path.display(),
-            keys.join(", ")
-        );
-        Err(Failure::untrusted(text)
-            .try_this("move these keys to ~/.config/rejoin/config.toml, or pass --config"))
+        match &self.config.untrusted {
+            Some(untrusted) => Err(untrusted.failure()),
+            None => Ok(()),
+        }
+    }
+
+    /// For commands that run nothing: they go on without these keys, and say so.
+    pub(crate) fn say_what_is_left_out(&self) {
+        if let Some(untrusted) = &self.config.untrusted {
+            self.out.note(&untrusted.note());
+        }
     }
 
     pub(crate) async fn close(self) {
         self.runner.hub.store.close().await;
     }
+}
+
+/// The folder the command was given in.
+pub(crate) fn here() -> Result<PathBuf> {
+    std::env::current_dir()
+        .map_err(|e| Failure::usage(format!("the current folder cannot be used: {e}")))
+}
+
+/// Makes the data folder, for its owner only.
+pub(crate) fn make_home(home: &Path) -> Result<()> {
+    let mut folder = std::fs::DirBuilder::new();
+    folder.recursive(true).mode(0o700).create(home).map_err(|e| {
+        Failure::unavailable(format!("{} cannot be made: {e}", home.display()))
+            .try_this("set REJOIN_HOME to a folder you can write")
+    })
 }
 
 pub(crate) fn data_home() -> Result<PathBuf> {
@@ -125,18 +135,18 @@ pub(crate) fn data_home() -> Result<PathBuf> {
         })
 }
 
-fn database(home: &Path) -> Result<PathBuf> {
-    match std::env::var("REJOIN_DATABASE_URL") {
-        Err(_) => Ok(home.join("rejoin.db")),
-        Ok(url) if url.is_empty() => Ok(home.join("rejoin.db")),
-        Ok(url) => match url.strip_prefix("sqlite:") {
-            Some(path) => Ok(PathBuf::from(path.trim_start_matches("//"))),
-            None => Err(Failure::config(
-                "REJOIN_DATABASE_URL: only sqlite: is understood by this version",
-            )
-            .try_this("unset REJOIN_DATABASE_URL")),
-        },
-    }
+/// The file of the store.
+pub(crate) fn database(home: &Path, url: Option<&str>) -> Result<PathBuf> {
+    let Some(url) = url else {
+        return Ok(home.join("rejoin.db"));
+    };
+    url.strip_prefix("sqlite:")
+        .map(|path| PathBuf::from(path.trim_start_matches("//")))
+        .filter(|path| !path.as_os_str().is_empty())
+        .ok_or_else(|| {
+            Failure::config("database.url: only sqlite:PATH is understood by this version")
+                .try_this("rejoin config show, to see where it comes from")
+        })
 }
 
 fn nix_hostname() -> String {

@@ -1,12 +1,18 @@
 //! The command line: one file per verb.
 
+mod config;
 mod demo;
+mod doctor;
 mod explain;
 mod list;
+mod live;
 mod model_server;
+mod outcome;
 mod reset;
 mod send;
 mod show;
+mod trust;
+mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,11 +57,32 @@ enum Command {
     Demo(demo::DemoArgs),
     Send(send::SendArgs),
     Reply(send::ReplyArgs),
+    Watch(watch::WatchArgs),
+    Wait(watch::WaitArgs),
+    Cancel(watch::CancelArgs),
+    #[command(hide = true)]
+    RunTurn(watch::RunTurnArgs),
     List(list::ListArgs),
     Show(show::ShowArgs),
     Explain(explain::ExplainArgs),
     Reset(reset::ResetArgs),
+    Doctor(doctor::DoctorArgs),
+    Config(config::ConfigArgs),
+    Trust(trust::TrustArgs),
     ModelServer(model_server::ModelServerArgs),
+}
+
+impl Command {
+    /// Those that do refuse to without trust; the others go on without what needs it.
+    fn runs_an_agent(&self) -> bool {
+        matches!(
+            self,
+            Self::Send(_)
+                | Self::Reply(_)
+                | Self::RunTurn(_)
+                | Self::Explain(explain::ExplainArgs { next: true, .. })
+        )
+    }
 }
 
 pub(crate) fn run() -> ExitCode {
@@ -90,28 +117,36 @@ pub(crate) fn run() -> ExitCode {
 
 async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
     let Cli { global, command } = cli;
-    match command {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others need the store")]
+    let command = match command {
         Command::Demo(args) => return demo::run(&args, out).await,
         Command::ModelServer(args) => return model_server::run(&args, out).await,
-        Command::Send(_)
-        | Command::Reply(_)
-        | Command::List(_)
-        | Command::Show(_)
-        | Command::Explain(_)
-        | Command::Reset(_) => {}
-    }
+        Command::Doctor(args) => return doctor::run(&args, out, global.config.as_deref()).await,
+        Command::Config(args) => return config::run(&args, out, global.config.as_deref()),
+        Command::Trust(args) => return trust::run(&args, out, global.config.as_deref()),
+        needs_store => needs_store,
+    };
     let app = App::open(out, global.config.as_deref()).await?;
-    let outcome = match command {
+    if !command.runs_an_agent() {
+        app.say_what_is_left_out();
+    }
+    match command {
         Command::Send(args) => send::run(&app, args).await,
         Command::Reply(args) => send::reply(&app, args).await,
+        Command::Watch(args) => watch::watch(&app, &args).await,
+        Command::Wait(args) => watch::wait(&app, &args).await,
+        Command::Cancel(args) => watch::cancel(&app, &args).await,
+        Command::RunTurn(args) => watch::run_turn(&app, &args).await,
         Command::List(args) => list::run(&app, &args).await,
         Command::Show(args) => show::run(&app, &args).await,
         Command::Explain(args) => explain::run(&app, &args).await,
         Command::Reset(args) => reset::run(&app, &args).await,
-        Command::Demo(_) | Command::ModelServer(_) => Ok(0),
-    };
-    app.close().await;
-    outcome
+        Command::Demo(_)
+        | Command::ModelServer(_)
+        | Command::Doctor(_)
+        | Command::Config(_)
+        | Command::Trust(_) => Ok(0),
+    }
 }
 
 /// Help and version are results; a wrong flag is exit 2, as JSON if that was asked for.

@@ -1,9 +1,13 @@
 //! Errors as people and scripts meet them: one sentence, the next step, the exit code.
 
+pub(crate) mod codes;
+
 use rejoin_core::Class;
 use rejoin_hub::Error as HubError;
 use rejoin_runner::Error as RunnerError;
 use rejoin_store::Error as StoreError;
+
+use codes::Code;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -18,29 +22,37 @@ pub(crate) struct Failure {
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
-    fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Self {
+    fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
-            exit,
-            code,
+            exit: code.exit,
+            code: code.word,
             message: message.into(),
-            next: None,
+            next: Some(code.next.to_owned()),
         }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(2, "usage", message)
+        Self::new(codes::USAGE, message)
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
-        Self::new(2, "config", message)
+        Self::new(codes::CONFIG, message)
     }
 
     pub(crate) fn untrusted(message: impl Into<String>) -> Self {
-        Self::new(5, "untrusted", message)
+        Self::new(codes::UNTRUSTED, message)
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(codes::CONFLICT, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(3, "not_found", message)
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(6, "unavailable", message)
+        Self::new(codes::UNAVAILABLE, message)
     }
 
     #[must_use]
@@ -52,28 +64,7 @@ impl Failure {
 
 /// The exit code of a turn that did not succeed.
 pub(crate) fn exit_of(class: Option<Class>) -> u8 {
-    match class {
-        Some(Class::Auth) => 8,
-        Some(Class::Quota) => 9,
-        Some(Class::TimeLimit | Class::CostLimit) => 124,
-        Some(Class::WouldReseed | Class::Envelope) => 5,
-        Some(Class::InUse) => 4,
-        Some(Class::Interrupted) => 130,
-        Some(
-            Class::Refused
-            | Class::Transient
-            | Class::ContextOverflow
-            | Class::Poisoned
-            | Class::InvalidRequest
-            | Class::Crashed
-            | Class::DiskFull
-            | Class::NotRecorded
-            | Class::NotStarted
-            | Class::Lost
-            | Class::Unknown,
-        )
-        | None => 1,
-    }
+    class.map_or(1, |class| codes::of_class(class).exit)
 }
 
 impl From<RunnerError> for Failure {
@@ -83,37 +74,33 @@ impl From<RunnerError> for Failure {
             RunnerError::Hub(error) => error.into(),
             RunnerError::UnknownAgent(_) => {
                 let names: Vec<_> = rejoin_agents::ADAPTERS.iter().map(|a| a.name()).collect();
-                Self::new(3, "agent_not_found", text)
-                    .try_this(format!("rejoin send -a {}", names.join(" | ")))
+                Self::new(codes::AGENT_NOT_FOUND, text)
+                    .try_this(format!("rejoin send -a {} \"…\"", names.join("|")))
             }
             RunnerError::AgentMissing { install, .. } => {
-                Self::new(3, "agent_missing", text).try_this(install)
+                Self::new(codes::AGENT_MISSING, text + "; nothing was sent").try_this(install)
             }
-            RunnerError::NotThatAgent { .. } => Self::new(3, "agent_missing", text)
-                .try_this("set [agents.NAME] bin in the configuration"),
-            RunnerError::Folder { .. } => {
-                Self::usage(text).try_this("name a folder that exists with -w")
-            }
+            RunnerError::NotThatAgent { .. } => Self::new(codes::AGENT_MISSING, text),
+            RunnerError::Folder { .. } => Self::usage(text).try_this("rejoin send -w . \"…\""),
             RunnerError::WouldReseed { .. } => Self::new(
-                5,
-                "would_reseed",
+                codes::WOULD_RESEED,
                 text + "; nothing was sent and the message was not kept",
             )
-            .try_this("the same without --no-reseed"),
+            .try_this("rejoin explain --next, or the same without --no-reseed"),
             RunnerError::Envelope(_) => Self::new(
-                5,
-                "envelope",
+                codes::ENVELOPE,
                 text + "; nothing was sent and the message was not kept",
             ),
             RunnerError::InUse { .. } => Self::new(
-                4,
-                "in_use",
+                codes::IN_USE,
                 text + "; nothing was sent and the message was not kept",
             )
-            .try_this("the same with --if-busy wait, or end that process"),
-            RunnerError::Busy { .. } => busy(),
+            .try_this("rejoin send --if-busy wait …, or end that process"),
+            RunnerError::Cancelled => {
+                Self::new(codes::CANCELLED, text + "; the message was not kept")
+            }
             RunnerError::Io { .. } => Self::unavailable(text),
-            RunnerError::Internal(_) => Self::new(1, "internal", text),
+            RunnerError::Internal(_) => Self::new(codes::INTERNAL, text),
         }
     }
 }
@@ -123,15 +110,14 @@ impl From<HubError> for Failure {
         let text = error.to_string();
         match error {
             HubError::Store(error) => error.into(),
-            HubError::NotFound(_) => Self::new(3, "not_found", text).try_this("rejoin list"),
-            HubError::Ambiguous { .. } => {
-                Self::new(3, "ambiguous", text).try_this("type a longer prefix")
-            }
+            HubError::NotFound(_) => Self::new(codes::NOT_FOUND, text),
+            HubError::Ambiguous { .. } => Self::new(codes::AMBIGUOUS, text),
             HubError::Busy => busy(),
-            HubError::KeyReused(_) => Self::new(4, "key_reused", text + "; this one was not kept")
-                .try_this("another --idempotency-key"),
+            HubError::KeyReused(_) => {
+                Self::new(codes::KEY_REUSED, text + "; this message was not kept")
+            }
             HubError::Usage(_) => Self::usage(text),
-            HubError::Internal(_) => Self::new(1, "internal", text),
+            HubError::Internal(_) => Self::new(codes::INTERNAL, text),
         }
     }
 }
@@ -141,15 +127,19 @@ impl From<StoreError> for Failure {
         let mut text = error.to_string();
         let mut source = std::error::Error::source(&error);
         while let Some(inner) = source {
-            text = format!("{text}: {inner}");
+            // Some errors say their source themselves.
+            let inner_text = inner.to_string();
+            if !text.ends_with(&inner_text) {
+                text = format!("{text}: {inner_text}");
+            }
             source = inner.source();
         }
         match error {
-            StoreError::Conflict(_) => Self::new(4, "conflict", text).try_this("the same again"),
-            StoreError::Open { .. } => Self::unavailable(text)
-                .try_this("check REJOIN_HOME, or set it to a folder you can write"),
+            StoreError::Conflict(_) => Self::new(codes::CONFLICT, text).try_this("the same again"),
+            StoreError::Open { .. } | StoreError::ReadOnly(_) => Self::unavailable(text)
+                .try_this("export REJOIN_HOME=/a/folder/you/can/write"),
             StoreError::Newer { .. } => {
-                Self::unavailable(text).try_this("install the newer rejoin")
+                Self::unavailable(text).try_this("rejoin --version, and install a newer one")
             }
             StoreError::DiskFull(_) | StoreError::Unavailable(_) | StoreError::Foreign(_) => {
                 Self::unavailable(text)
@@ -160,9 +150,8 @@ impl From<StoreError> for Failure {
 
 fn busy() -> Failure {
     Failure::new(
-        4,
-        "busy",
+        codes::BUSY,
         "the conversation is busy with another turn; this message was not kept",
     )
-    .try_this("the same with --if-busy wait")
+    .try_this("rejoin send --if-busy wait …")
 }

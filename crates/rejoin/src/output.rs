@@ -6,11 +6,21 @@
     reason = "the one place that prints"
 )]
 
+pub(crate) mod figures;
+mod line;
+pub(crate) mod markdown;
+mod safe;
+mod table;
+
 use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 
 use crate::failure::Failure;
+
+pub(crate) use line::{Line, Tone};
+pub(crate) use safe::{one_line, safe, without_floods};
+pub(crate) use table::{edges, table};
 
 /// How to talk to whoever called.
 #[derive(Debug, Clone, Copy)]
@@ -20,29 +30,51 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// The result of a command on stdout.
+    /// Is the result shown on a screen?
+    pub(crate) fn screen(self) -> bool {
+        !self.json && std::io::stdout().is_terminal()
+    }
+
+    /// Columns to arrange things in.
+    pub(crate) fn width(self) -> usize {
+        let said = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+        let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        said.or_else(seen).filter(|w| *w > 0).unwrap_or(80).clamp(20, 200)
+    }
+
+    /// The result of a command on stdout. A script gets it byte for byte; on a screen nothing in it
+    /// can act on the terminal or flood it.
     pub(crate) fn text(self, text: &str) {
-        let shown = if std::io::stdout().is_terminal() {
-            safe(text)
+        if std::io::stdout().is_terminal() {
+            write_out(safe(&without_floods(text)).trim_end_matches('\n'));
         } else {
-            text.to_owned()
-        };
-        let mut out = std::io::stdout().lock();
-        // A reader that went away is not an error of ours.
-        let _gone = writeln!(out, "{}", shown.trim_end_matches('\n')).and_then(|()| out.flush());
+            write_out(text.trim_end_matches('\n'));
+        }
+    }
+
+    pub(crate) fn lines(self, lines: &[Line]) {
+        if lines.is_empty() {
+            return;
+        }
+        let colours = colours(std::io::stdout().is_terminal());
+        let text: Vec<String> = lines.iter().map(|line| line.render(colours)).collect();
+        write_out(&text.join("\n"));
     }
 
     pub(crate) fn json(self, value: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(value) {
-            let mut out = std::io::stdout().lock();
-            let _gone = writeln!(out, "{text}").and_then(|()| out.flush());
+            if std::io::stdout().is_terminal() {
+                write_out(&escaped(&text));
+            } else {
+                write_out(&text);
+            }
         }
     }
 
     /// A remark on stderr.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
-            eprintln!("{}", safe(text));
+            eprintln!("{}", safe(&without_floods(text)));
         }
     }
 
@@ -54,32 +86,59 @@ impl Output {
             self.json(&serde_json::json!({ "error": error }));
             return;
         }
-        eprintln!("error: {}", safe(&failure.message));
-        if let Some(next) = &failure.next {
-            eprintln!("  try: {}", safe(next));
+        let colours = colours(std::io::stderr().is_terminal());
+        let mut lines = without_floods(&failure.message).lines().map(str::to_owned).collect::<Vec<_>>();
+        let rest = if lines.is_empty() { vec![] } else { lines.split_off(1) };
+        let first = lines.first().map_or("", String::as_str);
+        let mut said = vec![Line::new().with(Tone::Bad, "error:").with(Tone::Plain, " ").with(Tone::Plain, first)];
+        said.extend(rest.iter().map(|line| Line::plain(line)));
+        said.extend(failure.next.iter().map(|next| {
+            Line::new().with(Tone::Strong, "  try:").with(Tone::Plain, " ").with(Tone::Plain, &without_floods(next))
+        }));
+        for line in said {
+            eprintln!("{}", line.render(colours));
         }
     }
 }
 
-/// Text that cannot move the cursor, change colours or reorder what stands beside it.
-pub(crate) fn safe(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    text.chars()
-        .map(|c| if hidden(c) { '\u{fffd}' } else { c })
-        .collect()
+/// A reader that went away is not an error of ours.
+fn write_out(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _gone = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// The first line, at most `width` characters.
-pub(crate) fn one_line(text: &str, width: usize) -> String {
-    let line = safe(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= width {
-        return line;
+/// Colours only for eyes that can see them, and that did not say no.
+fn colours(terminal: bool) -> bool {
+    let no = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    terminal && !no && !dumb
+}
+
+/// The same JSON, with everything escaped in it that JSON allows but a terminal would obey.
+fn escaped(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if safe::tricks(c) || matches!(c, '\u{200c}' | '\u{200d}') {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(c);
+        }
     }
-    line.chars()
-        .take(width.saturating_sub(1))
-        .chain(['…'])
-        .collect()
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_on_a_screen_stays_the_same_json() {
+        let value = serde_json::json!({"text": "a\u{9b}2J\u{202e}b\u{e0041}\x1b\n"});
+        let shown = escaped(&value.to_string());
+        assert!(!shown.chars().any(safe::tricks), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
 }

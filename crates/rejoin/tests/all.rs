@@ -6,5 +6,14 @@
 )]
 
 mod suite {
+    mod background;
+    mod busy;
+    mod cli;
     mod conversation;
+    mod costs;
+    mod crashes;
+    mod failures;
+    mod reasons;
+    mod text_is_data;
+    mod tidy;
 }

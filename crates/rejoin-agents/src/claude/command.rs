@@ -34,6 +34,10 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     if let Some(model) = order.model {
         add("--model", model);
     }
+    // Counts this process alone, on 2.1.197 and 2.1.325, also on a resumed session.
+    if let Some(most) = order.max_cost {
+        add("--max-budget-usd", &most.dollars().to_string());
+    }
     args.extend(permission::flags(order.envelope));
     args.extend(order.extra_args.iter().cloned());
     CommandSpec {

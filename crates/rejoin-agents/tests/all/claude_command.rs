@@ -118,6 +118,7 @@ fn command(ask: &Ask<'_>) -> CommandSpec {
         model: Some("sonnet"),
         envelope: &Envelope::default(),
         extra_args: ask.extra,
+        max_cost: None,
         raw: ask.raw,
         neutral: ask.neutral,
     };

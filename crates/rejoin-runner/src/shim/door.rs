@@ -13,7 +13,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{geteuid, getpid};
 use serde::Serialize;
 
-use super::order::{Hello, Order, Reply};
+use super::order::{Grew, Hello, Order, Reply};
 
 /// The listening socket and its clients.
 #[derive(Debug)]
@@ -60,6 +60,17 @@ impl Door {
             let mut events = PollFlags::POLLIN;
             events.set(PollFlags::POLLOUT, !client.output.is_empty());
             fds.push(PollFd::new(client.stream.as_fd(), events));
+        }
+    }
+
+    /// Tells who listens that the spools have grown. Who has not taken the last word yet needs no
+    /// second one.
+    pub(super) fn announce(&mut self) {
+        for client in &mut self.clients {
+            if client.output.is_empty() {
+                client.say(&Grew { grew: true });
+                client.flush();
+            }
         }
     }
 

@@ -31,6 +31,12 @@ pub enum Order {
     Ping,
 }
 
+/// Said unasked, between answers: there is more to read in the spools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Grew {
+    pub(crate) grew: bool,
+}
+
 /// The answer to each order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reply {

@@ -29,7 +29,7 @@ pub(super) struct Spools {
 }
 
 /// A CLI that writes without pause wakes us at most this often.
-const REST: Duration = Duration::from_millis(5);
+const REST: Duration = Duration::from_millis(1);
 /// How often we look if the system gives us no inotify instance.
 const WITHOUT_INOTIFY: Duration = Duration::from_millis(100);
 /// Scanned before anything else has its turn.
@@ -78,8 +78,8 @@ impl Spools {
         }
     }
 
-    /// Takes note of what has been written since the last look.
-    pub(super) fn look(&mut self, now: Instant) {
+    /// Takes note of what has been written since the last look; true if something was.
+    pub(super) fn look(&mut self, now: Instant) -> bool {
         if let Some(inotify) = &self.inotify
             && now >= self.deaf_until
         {
@@ -89,10 +89,12 @@ impl Spools {
         }
         let length = |file: &File| file.metadata().map_or(0, |it| it.len());
         let size = length(&self.out) + length(&self.err);
-        if size != self.size {
+        let grew = size != self.size;
+        if grew {
             self.size = size;
             self.grown = now;
         }
+        grew
     }
 
     /// Lets the scanner see what is new in `out`.

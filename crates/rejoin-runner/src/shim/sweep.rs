@@ -7,9 +7,11 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 use super::reap::reap;
@@ -73,6 +75,10 @@ pub(super) fn sweep(signals: &SignalFd, policy: Policy, end: &mut End) {
 fn living() -> Vec<Entry> {
     // The CLI is gone already: whatever is reaped now is a stranger.
     reap(0);
+    // All orphans below us become our children: without a child there is nobody to look for.
+    if waitpid(None, Some(WaitPidFlag::WNOHANG)) == Err(Errno::ECHILD) {
+        return Vec::new();
+    }
     tree::mine()
 }
 

@@ -84,17 +84,21 @@ impl<'a> Turn<'a> {
 
     /// Stays until the CLI has ended.
     ///
-    /// The door is given back open: its clients are to see the shim hang up after `end.json`.
-    pub(super) fn run(mut self) -> (Ended, Why, Door) {
+    /// The door is given back open: its clients are to see the shim hang up after `end.json`. So are
+    /// the spools: to close an inotify descriptor takes the kernel some ten milliseconds.
+    pub(super) fn run(mut self) -> (Ended, Why, Door, Spools) {
         loop {
             self.wait();
             let now = Instant::now();
             self.obey_signals(now);
             if let Some(ended) = reap(self.cli) {
-                return (ended, self.brake.why().unwrap_or(Why::Exited), self.door);
+                let why = self.brake.why().unwrap_or(Why::Exited);
+                return (ended, why, self.door, self.spools);
             }
             self.obey_clients(now);
-            self.spools.look(now);
+            if self.spools.look(now) {
+                self.door.announce();
+            }
             self.mind_stdin(now);
             self.check_limits(now);
             self.brake.step(now);

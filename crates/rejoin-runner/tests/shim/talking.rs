@@ -5,10 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rejoin_runner::shim::{Order, Spec, Why};
-use rejoin_runner::shim_link::ShimLink;
-use rejoin_runner::spool::{SpoolReader, Watch};
+use rejoin_runner::shim_link::{News, ShimLink};
+use rejoin_runner::spool::SpoolReader;
 
-use crate::turn::{Turn, sh, until};
+use crate::turn::{Turn, sh};
 
 fn held(script: &str) -> Spec {
     Spec {
@@ -44,7 +44,7 @@ async fn held_stdin_is_closed_by_a_result_only() {
     assert_eq!(turn.end().code, Some(0));
     assert!(turn.file("out").contains("got ab\n"));
     assert!(turn.file("out").ends_with("eof\n"));
-    link.closed().await;
+    while link.news().await == News::Grew {}
     assert!(ShimLink::connect(&turn.folder).await.unwrap().is_none());
 }
 
@@ -104,7 +104,7 @@ async fn orders_and_refusals() {
     link.order(Order::Stop).await.unwrap();
     let end = turn.end();
     assert_eq!((end.signal, end.why), (Some(15), Why::Stopped));
-    link.closed().await;
+    while link.news().await == News::Grew {}
 }
 
 #[test]
@@ -162,7 +162,6 @@ async fn a_folder_too_deep_for_a_socket_address() {
 #[tokio::test]
 async fn lines_are_read_as_they_come() {
     let mut turn = Turn::prepared(&sh("for i in 1 2 3; do echo line $i; done; printf torn"));
-    let watch = Watch::new(&turn.folder);
     let mut reader = SpoolReader::new(&turn.folder.join("out"), 0);
     turn.shim = Some(turn.spawn());
     let mut lines = Vec::new();
@@ -176,7 +175,7 @@ async fn lines_are_read_as_they_come() {
             break;
         }
         assert!(begin.elapsed() < Duration::from_secs(30));
-        watch.changed().await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert_eq!(lines, ["line 1", "line 2", "line 3"]);
     assert_eq!(reader.offset(), 21);
@@ -186,22 +185,18 @@ async fn lines_are_read_as_they_come() {
 }
 
 #[tokio::test]
-async fn a_watch_wakes_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let watch = Watch::new(folder.path());
-    let mut quick = 0;
-    for round in 0..5 {
-        fs_err::write(folder.path().join("out"), round.to_string()).unwrap();
-        let begin = Instant::now();
-        watch.changed().await;
-        quick += usize::from(begin.elapsed() < Duration::from_millis(500));
+async fn a_shim_says_when_there_is_more_to_read_and_hangs_up_after_the_end() {
+    let mut turn = Turn::start(&held("read a; echo one; read b; echo two"));
+    let mut link = link(&turn).await;
+    for (line, size) in [("a\n", 4), ("b\n", 8)] {
+        link.order(Order::Stdin { data: line.into() })
+            .await
+            .unwrap();
+        while turn.file("out").len() < size {
+            assert_eq!(link.news().await, News::Grew);
+        }
     }
-    assert_eq!(quick, 5);
-    let begin = Instant::now();
-    watch.changed().await;
-    assert!(
-        begin.elapsed() > Duration::from_millis(500),
-        "nothing has changed"
-    );
-    until("the folder", || folder.path().exists());
+    while link.news().await == News::Grew {}
+    assert!(turn.folder.join("end.json").exists());
+    assert_eq!(turn.end().code, Some(0));
 }

@@ -82,7 +82,7 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         client_key: None,
         refuse_if_busy: false,
     };
-    let accepted = app.hub().accept(&incoming).await?;
+    let accepted = app.hub().accept(&incoming, None).await?;
     let (_never, cancelled) = watch::channel(false);
     app.runner
         .run_until(

@@ -20,7 +20,7 @@ pub(crate) struct ExplainArgs {
     turn: String,
     /// What would happen if you sent a message now
     #[arg(long)]
-    next: bool,
+    pub(super) next: bool,
     #[arg(short, long, requires = "next")]
     agent: Option<String>,
     #[arg(short, long, requires = "next")]

@@ -1,17 +1,20 @@
 //! `rejoin send` and `rejoin reply`
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rejoin_core::{AgentName, PermissionMode, TurnId, TurnStatus};
-use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnRequest, TurnView, fault, rfc3339};
+use rejoin_core::{AgentName, Micros, PermissionMode};
+use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnRequest, fault};
 use rejoin_runner::{IfBusy, look};
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::failure::{Failure, Result, exit_of};
+use crate::cli::live::View;
+use crate::cli::outcome::{Reported, interrupted, report};
+use crate::failure::{Failure, Result};
 
 /// Send a message and wait for the answer
 ///
@@ -82,6 +85,12 @@ struct TurnArgs {
     /// Stop the turn after this time, e.g. 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    /// Stop the turn when it has cost more than this, e.g. 0.50
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    max_cost: Option<Micros>,
+    /// Add a text file to the message (may be repeated)
+    #[arg(long, value_name = "F")]
+    file: Vec<PathBuf>,
     /// What to do while another turn runs
     #[arg(long, value_enum, default_value_t = Busy::Wait)]
     if_busy: Busy,
@@ -91,6 +100,9 @@ struct TurnArgs {
     /// Let processes live on that the turn leaves running
     #[arg(long)]
     keep_background: bool,
+    /// Leave the turn running in the background and return at once
+    #[arg(long, conflicts_with = "stream")]
+    detach: bool,
     /// Print events as JSON lines while they happen
     #[arg(long)]
     stream: bool,
@@ -120,28 +132,38 @@ pub(crate) async fn reply(app: &App, args: ReplyArgs) -> Result<u8> {
 
 pub(crate) async fn run(app: &App, args: SendArgs) -> Result<u8> {
     app.must_be_trusted()?;
-    let text = prompt(args.turn.prompt.as_deref())?;
+    let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
     let incoming = incoming(app, &args, text).await?;
-    let accepted = app.hub().accept(&incoming).await?;
+    let holder = app.runner.holder()?;
+    let holder = (!args.turn.detach).then_some(holder.as_str());
+    let accepted = app.hub().accept(&incoming, holder).await?;
     fault::point("after_accept");
-    let (cancel, cancelled) = watch::channel(false);
-    let signal = tokio::select! {
-        biased;
-        ran = follow(app, &accepted, &args.turn, &cancelled) => { ran?; None }
-        signal = interrupted() => {
-            cancel.send_replace(true);
-            app.out.note("cancelling…");
-            Some(signal)
-        }
-    };
-    if signal.is_some() {
-        app.hub().ask_cancel(accepted.turn).await?;
-        follow(app, &accepted, &args.turn, &cancelled).await?;
+    if args.turn.detach {
+        return detach(app, &accepted).await;
     }
-    report(app, accepted.turn, args.turn.stream, signal).await
+    let (cancel, cancelled) = watch::channel(false);
+    let mut signal = None;
+    {
+        let follow = follow(app, &accepted, &args.turn, &cancelled);
+        let interrupted = interrupted();
+        tokio::pin!(follow, interrupted);
+        loop {
+            tokio::select! {
+                biased;
+                ran = &mut follow => break ran?,
+                code = &mut interrupted, if signal.is_none() => {
+                    // The run goes on until its processes are gone and it is settled.
+                    signal = Some(code);
+                    app.out.note("cancelling…");
+                    cancel.send_replace(true);
+                }
+            }
+        }
+    }
+    report(app, accepted.turn, Reported::of(args.turn.stream), signal).await
 }
 
-/// Runs the turn, and prints its events meanwhile if that was asked for.
+/// Runs the turn, and shows what happens in it meanwhile.
 async fn follow(
     app: &App,
     accepted: &Accepted,
@@ -152,77 +174,43 @@ async fn follow(
         Busy::Wait => IfBusy::Wait,
         Busy::Fail => IfBusy::Fail,
     };
-    let run = app
-        .runner
-        .run_until(accepted.conversation, accepted.turn, if_busy, cancelled);
-    if !args.stream {
-        return Ok(run.await?);
-    }
+    let run = app.runner.run_accepted(accepted, if_busy, cancelled);
+    let mut view = View::of(app.out, args.stream);
     let mut wake = app.runner.wake.subscribe();
-    let mut shown = 0;
     tokio::pin!(run);
     let done = loop {
         tokio::select! {
+            biased;
             done = &mut run => break done,
-            _ = wake.changed() => {}
-            () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            changed = wake.changed(), if view.wants_events() => drop(changed),
+            () = view.tick() => {}
         }
-        shown = print_events(app, accepted.turn, shown).await?;
+        view.show(app, accepted.turn).await?;
     };
-    print_events(app, accepted.turn, shown).await?;
+    view.show(app, accepted.turn).await?;
+    view.close();
     Ok(done?)
 }
 
-/// Only what is committed is shown.
-async fn print_events(app: &App, turn: TurnId, mut after: i64) -> Result<i64> {
-    loop {
-        let rows = app
-            .hub()
-            .store
-            .read()
-            .await?
-            .events_of(turn, after, 256)
-            .await?;
-        let Some(last) = rows.last() else {
-            return Ok(after);
-        };
-        after = last.seq;
-        for row in rows {
-            app.out.json(&rejoin_core::StoredEvent {
-                seq: row.seq,
-                conversation_id: row.conversation,
-                turn_id: row.turn,
-                at: rfc3339(row.at),
-                body: row.body,
-            });
-        }
-    }
-}
-
-async fn report(app: &App, turn: TurnId, streamed: bool, signal: Option<u8>) -> Result<u8> {
-    let view = app.hub().turn_view(turn).await?;
-    let succeeded = view.status == TurnStatus::Succeeded.as_str();
-    if app.out.json && !streamed {
+/// The turn goes on in a process of its own, until it is settled.
+async fn detach(app: &App, accepted: &Accepted) -> Result<u8> {
+    let ids = (accepted.conversation.to_string(), accepted.turn.to_string());
+    rejoin_runner::process::spawn_self(&["run-turn", &ids.0, &ids.1]).map_err(|e| {
+        Failure::unavailable(format!(
+            "the turn could not be left running ({e}); it stays queued"
+        ))
+    })?;
+    let view = app.hub().turn_view(accepted.turn).await?;
+    if app.out.json {
         app.out.json(&view);
-    } else if !streamed && let Some(text) = &view.text {
-        app.out.text(text);
+    } else {
+        app.out.text(&view.handle);
+        app.out.note(&format!(
+            "running in the background; try: rejoin watch {0}, rejoin wait {0}",
+            view.handle
+        ));
     }
-    if !app.out.json {
-        app.out.note(&view.summary);
-        if let (false, Some(next)) = (succeeded, view.error.as_ref().and_then(|e| e.next.as_ref()))
-        {
-            app.out.note(&format!("  try: {next}"));
-        }
-    }
-    Ok(exit_code(&view, signal))
-}
-
-fn exit_code(view: &TurnView, signal: Option<u8>) -> u8 {
-    match view.status.parse() {
-        Ok(TurnStatus::Succeeded) => 0,
-        Ok(TurnStatus::Cancelled) => signal.unwrap_or(130),
-        _ => exit_of(view.error.as_ref().and_then(|e| e.class.parse().ok())),
-    }
+    Ok(0)
 }
 
 async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> {
@@ -279,6 +267,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
         raw: args.turn.raw,
         keep_background: args.turn.keep_background,
         timeout_ms: args.turn.timeout.map(|t| t.as_millis() as u64),
+        max_cost: args.turn.max_cost,
         context_threshold: config.context_threshold,
         breaker: config.breaker,
         model_change: config.model_change,
@@ -324,6 +313,24 @@ pub(super) fn folder_text(dir: &std::path::Path) -> Result<String> {
         .ok_or_else(|| cannot("its name is not UTF-8".into()))
 }
 
+/// Files become part of the message, so that every later agent sees them too.
+fn with_files(mut text: String, files: &[PathBuf]) -> Result<String> {
+    for file in files {
+        let bytes = fs_err::read(file).map_err(|e| Failure::usage(e.to_string()))?;
+        let content = String::from_utf8(bytes)
+            .ok()
+            .filter(|c| !c.contains('\0'))
+            .ok_or_else(|| Failure::usage(format!("{} is not a text file", file.display())))?;
+        let name = file.display();
+        let _ = write!(
+            text,
+            "\n\n<file name=\"{name}\">\n{}\n</file>",
+            content.trim_end()
+        );
+    }
+    Ok(text)
+}
+
 fn valid_key(key: &str) -> Result<String> {
     if key.is_empty() || key.len() > 200 || key.chars().any(char::is_control) {
         return Err(Failure::usage(
@@ -359,18 +366,6 @@ fn prompt(argument: Option<&str>) -> Result<String> {
     Ok(text)
 }
 
-/// Resolves with the exit code of the signal that came.
-async fn interrupted() -> u8 {
-    let terminate = tokio::signal::unix::SignalKind::terminate();
-    let Ok(mut term) = tokio::signal::unix::signal(terminate) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => 130,
-        _ = term.recv() => 143,
-    }
-}
-
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let split = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -387,4 +382,15 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         Ok(n) if n > 0.0 && n * scale < 1e7 => Ok(Duration::from_secs_f64(n * scale)),
         _ => Err("a time is a number with ms, s, m or h, e.g. 90s".into()),
     }
+}
+
+fn parse_dollars(text: &str) -> Result<Micros, String> {
+    let dollars = text
+        .trim_start_matches('$')
+        .parse()
+        .ok()
+        .and_then(Micros::from_dollars);
+    dollars
+        .filter(|m| m.0 > 0)
+        .ok_or_else(|| "an amount in dollars, e.g. 0.50".into())
 }

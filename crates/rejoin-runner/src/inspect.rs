@@ -1,0 +1,105 @@
+//! What is on this machine, for whoever asks: which programs, what is known of them, what is left
+//! of turns. Looks only; but for [`prove_again`], which is asked for.
+
+use std::path::{Path, PathBuf};
+
+use rejoin_agents::{Adapter, Facts};
+use rejoin_core::Runtime;
+use rejoin_hub::HubLink;
+
+use crate::binary::{find_out, identity, locate, version};
+use crate::config::RunnerConfig;
+use crate::error::{Error, Result};
+use crate::leftovers::MARKERS;
+use crate::process::tree;
+
+/// The program that would be run, if there is one.
+pub fn program(config: &RunnerConfig, adapter: &'static dyn Adapter) -> Option<PathBuf> {
+    let settings = config.agent(adapter.name());
+    locate(settings.bin.as_deref().or(adapter.program())?, config)
+}
+
+/// What is known of it, without running it.
+pub async fn known(link: &impl HubLink, path: &Path) -> Result<Option<Facts>> {
+    let identity = identity(path).map_err(Error::io(format!("looking at {}", path.display())))?;
+    Ok(link.binary(&identity).await?)
+}
+
+/// What `--version` says.
+pub async fn runtime(
+    config: &RunnerConfig,
+    adapter: &'static dyn Adapter,
+    path: &Path,
+) -> Result<Runtime> {
+    version(config, adapter, path).await
+}
+
+/// Two turns against the built-in model, whatever is known already; kept if there is a store.
+pub async fn prove_again(
+    link: Option<&impl HubLink>,
+    config: &RunnerConfig,
+    adapter: &'static dyn Adapter,
+    path: &Path,
+) -> Result<Facts> {
+    let identity = identity(path).map_err(Error::io(format!("looking at {}", path.display())))?;
+    let facts = find_out(config, adapter, &config.agent(adapter.name()), path).await?;
+    if let Some(link) = link {
+        link.keep_binary(&identity, adapter.name(), &facts).await?;
+    }
+    Ok(facts)
+}
+
+/// What this machine offers for keeping hold of a turn's processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Orphans of a turn come to its shim.
+    pub subreaper: bool,
+    /// Processes of others can be seen.
+    pub proc: bool,
+    /// Where turns are kept; none: unknown.
+    pub free_bytes: Option<u64>,
+}
+
+pub fn machine(home: &Path) -> Machine {
+    // The folder may not have been made yet.
+    let there = home.ancestors().find(|folder| folder.exists());
+    let stat = there.and_then(|folder| nix::sys::statvfs::statvfs(folder).ok());
+    Machine {
+        subreaper: nix::sys::prctl::get_child_subreaper().is_ok(),
+        proc: tree::read(nix::unistd::getpid().as_raw()).is_some(),
+        free_bytes: stat.map(|s| s.blocks_available() as u64 * s.fragment_size() as u64),
+    }
+}
+
+/// A process that carries the marker of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnProcess {
+    pub pid: i32,
+    pub turn: String,
+    pub command: String,
+}
+
+/// Every living process of any turn.
+pub fn turn_processes() -> Vec<TurnProcess> {
+    let marked = |pid: i32| {
+        let environment = fs_err::read(tree::file(pid, "environ")).ok()?;
+        let turn = environment.split(|byte| *byte == 0).find_map(|variable| {
+            let (name, value) = std::str::from_utf8(variable).ok()?.split_once('=')?;
+            MARKERS.contains(&name).then(|| value.to_owned())
+        });
+        turn.map(|turn| TurnProcess {
+            pid,
+            turn,
+            command: tree::command(pid),
+        })
+    };
+    let living = tree::all().into_iter().filter(|entry| !entry.zombie);
+    living.filter_map(|entry| marked(entry.pid)).collect()
+}
+
+/// Turns whose folder is still there.
+pub fn turn_folders(home: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(home.join("turns"));
+    let names = entries.into_iter().flatten().flatten();
+    names.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}

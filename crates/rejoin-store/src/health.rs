@@ -1,0 +1,79 @@
+//! A look at a store that may be broken: nothing is made, migrated or changed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use crate::db::Store;
+use crate::error::Result;
+
+/// Longer than a writer takes, short enough to wait for.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// What was found in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Health {
+    /// With what stands in its log.
+    pub bytes: u64,
+    pub schema: i64,
+    /// The newest schema this rejoin knows.
+    pub known_schema: i64,
+    /// In the engine's words; empty: none.
+    pub damage: Vec<String>,
+    pub running: i64,
+    pub queued: i64,
+    pub conversations: i64,
+}
+
+impl Store {
+    /// None: there is no file yet. A file that is no database is damage, not an error.
+    pub async fn health(path: &Path) -> Result<Option<Health>> {
+        let Ok(meta) = fs_err::metadata(path) else {
+            return Ok(None);
+        };
+        let log = path.with_extension("db-wal");
+        let mut health = Health {
+            bytes: meta.len() + fs_err::metadata(log).map_or(0, |m| m.len()),
+            known_schema: crate::open::newest_schema(),
+            ..Health::default()
+        };
+        if let Err(error) = look(path, &mut health).await {
+            health.damage.push(error.to_string());
+        }
+        Ok(Some(health))
+    }
+}
+
+async fn look(path: &Path, health: &mut Health) -> Result<(), sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .busy_timeout(BUSY);
+    let mut connection = options.connect().await?;
+    let found = ask(&mut connection, health).await;
+    drop(connection.close().await);
+    found
+}
+
+async fn ask(at: &mut SqliteConnection, health: &mut Health) -> Result<(), sqlx::Error> {
+    let number = |sql| sqlx::query_scalar::<_, i64>(sql);
+    health.schema = number("pragma user_version").fetch_one(&mut *at).await?;
+    let said: Vec<String> = sqlx::query_scalar("pragma quick_check(5)")
+        .fetch_all(&mut *at)
+        .await?;
+    health.damage.extend(said.into_iter().filter(|line| line != "ok"));
+    if health.schema == 0 || !health.damage.is_empty() {
+        return Ok(());
+    }
+    let counts = [
+        ("select count(*) from turns where status in ('running', 'waiting')", &mut health.running),
+        ("select count(*) from turns where status = 'queued'", &mut health.queued),
+        ("select count(*) from conversations", &mut health.conversations),
+    ];
+    for (sql, count) in counts {
+        *count = number(sql).fetch_one(&mut *at).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! The store against real database files.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests read files as they are"
+)]
+
+mod suite {
+    mod history;
+    mod schema;
+    mod turns;
+}

@@ -1,0 +1,132 @@
+//! What the queries say of a history in constant time is what the core says of all of it.
+
+use proptest::prelude::*;
+use rejoin_core::{
+    AgentName, ConversationId, Message, MessageId, MessageState, PermissionMode, Role, Scope,
+    TurnId, in_scope,
+};
+use rejoin_store::{NewConversation, NewMessage, Store};
+
+const AGENTS: [&str; 3] = ["claude", "codex", "demo"];
+
+/// Who speaks: the user, or one of the agents.
+fn speakers() -> impl Strategy<Value = Vec<Option<usize>>> {
+    proptest::collection::vec(proptest::option::of(0..AGENTS.len()), 0..14)
+}
+
+fn agent(n: usize) -> AgentName {
+    AgentName::new(AGENTS[n]).unwrap()
+}
+
+async fn told(store: &Store, speakers: &[Option<usize>]) -> (ConversationId, Vec<Message>) {
+    let c = ConversationId::from_parts(1, [7; 10]);
+    let mut tx = store.begin().await.unwrap();
+    let new = NewConversation {
+        id: c,
+        key: None,
+        title: "t".into(),
+        agent: agent(0),
+        workdir: "/".into(),
+        permission: PermissionMode::Edit,
+        scope: Scope::Full,
+        now: 1,
+    };
+    tx.add_conversation(&new).await.unwrap();
+    let mut history = vec![];
+    for (at, speaker) in speakers.iter().enumerate() {
+        let id = MessageId::from_parts(at as u64 + 1, [at as u8; 10]);
+        let (agent, text) = (speaker.map(agent), format!("message {at}"));
+        let role = if agent.is_some() {
+            Role::Assistant
+        } else {
+            Role::User
+        };
+        let new = NewMessage {
+            id,
+            conversation: c,
+            turn: TurnId::from_parts(1, [1; 10]),
+            role,
+            agent: agent.as_ref(),
+            text: &text,
+            trail: &[],
+            now: 1,
+        };
+        match role {
+            Role::Assistant => drop(tx.add_placed(&new).await.unwrap()),
+            Role::User => {
+                tx.accept_message(&new).await.unwrap();
+                tx.place_message(id).await.unwrap();
+            }
+        }
+        history.push(Message {
+            id,
+            seq: at as i64 + 1,
+            role,
+            agent,
+            text,
+            attachments: vec![],
+            state: MessageState::Ok,
+            trail: vec![],
+        });
+    }
+    tx.commit().await.unwrap();
+    (c, history)
+}
+
+async fn compare(speakers: Vec<Option<usize>>) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
+    let (c, history) = told(&store, &speakers).await;
+    let mut read = store.read().await.unwrap();
+    for (scope, who) in [Scope::Full, Scope::Agent]
+        .into_iter()
+        .flat_map(|s| (0..AGENTS.len()).map(move |a| (s, agent(a))))
+    {
+        for before in 1..=history.len() + 1 {
+            let expected = in_scope(scope, &who, &history[..before - 1]);
+            let state = read
+                .scope_before(c, scope, &who, before as i64)
+                .await
+                .unwrap();
+            assert_eq!(state.boundary, expected.boundary);
+            assert_eq!(state.messages, expected.messages.len() as u64);
+            assert_eq!(state.answered, expected.answered());
+            assert_eq!(
+                state.value,
+                expected.value(),
+                "{scope:?} {who} before {before}"
+            );
+            let between = read
+                .messages_between(c, state.boundary_seq, before as i64)
+                .await
+                .unwrap();
+            assert_eq!(between, expected.messages);
+            for seq in 1..=history.len() {
+                let is_own = history[seq - 1].agent.as_ref() == Some(&who);
+                let inside = seq < before && seq as i64 > state.boundary_seq;
+                if !is_own {
+                    continue;
+                }
+                let value = read
+                    .value_through(c, scope, &state, seq as i64)
+                    .await
+                    .unwrap();
+                let wanted = inside.then(|| expected.value_at(seq - state.boundary_seq as usize));
+                assert_eq!(
+                    value, wanted,
+                    "{scope:?} {who} before {before} through {seq}"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// A-26..A-28, A-62
+    #[test]
+    fn queries_and_core_agree(speakers in speakers()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(compare(speakers));
+    }
+}

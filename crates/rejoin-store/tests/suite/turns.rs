@@ -1,0 +1,148 @@
+//! One writer: claims, fences, one running turn per conversation.
+
+use rejoin_core::{AgentName, ConversationId, MessageId, PermissionMode, Role, Scope, TurnId};
+use rejoin_store::{Error, NewConversation, NewMessage, NewTurn, Store};
+
+async fn store_with(turns: u8) -> (tempfile::TempDir, Store, ConversationId, Vec<TurnId>) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
+    let c = ConversationId::from_parts(1, [1; 10]);
+    let agent = AgentName::new("demo").unwrap();
+    let mut tx = store.begin().await.unwrap();
+    let new = NewConversation {
+        id: c,
+        key: Some("k".into()),
+        title: "t".into(),
+        agent: agent.clone(),
+        workdir: "/".into(),
+        permission: PermissionMode::Edit,
+        scope: Scope::Full,
+        now: 1,
+    };
+    tx.add_conversation(&new).await.unwrap();
+    let mut ids = vec![];
+    for n in 0..turns {
+        let (turn, message) = (
+            TurnId::from_parts(u64::from(n), [n; 10]),
+            MessageId::from_parts(u64::from(n), [n; 10]),
+        );
+        let new = NewMessage {
+            id: message,
+            conversation: c,
+            turn,
+            role: Role::User,
+            agent: None,
+            text: "x",
+            trail: &[],
+            now: 1,
+        };
+        tx.accept_message(&new).await.unwrap();
+        let key = format!("key-{n}");
+        let new = NewTurn {
+            id: turn,
+            conversation: c,
+            message,
+            agent: &agent,
+            request: serde_json::json!({}),
+            client_key: Some(&key),
+            machine: "m",
+            holder: None,
+            now: 1,
+        };
+        tx.add_turn(&new).await.unwrap();
+        ids.push(turn);
+    }
+    tx.commit().await.unwrap();
+    (dir, store, c, ids)
+}
+
+#[tokio::test]
+async fn only_one_turn_of_a_conversation_runs() {
+    let (_dir, store, c, turns) = store_with(2).await;
+    let mut tx = store.begin().await.unwrap();
+    assert_eq!(tx.oldest_queued(c).await.unwrap(), Some(turns[0]));
+    tx.claim_turn(turns[0], "me", 2).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = store.begin().await.unwrap();
+    let second = tx.claim_turn(turns[1], "you", 2).await;
+    assert!(matches!(second, Err(Error::Conflict(_))), "{second:?}");
+    let again = tx.claim_turn(turns[0], "you", 2).await;
+    assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
+}
+
+#[tokio::test]
+async fn who_lost_the_fence_writes_nothing() {
+    let (_dir, store, _, turns) = store_with(1).await;
+    let mut tx = store.begin().await.unwrap();
+    tx.claim_turn(turns[0], "me", 2).await.unwrap();
+    let mine = tx.turn(turns[0]).await.unwrap().unwrap().fence;
+    tx.take_over_turn(turns[0], mine, "you").await.unwrap();
+    assert!(matches!(
+        tx.holds(turns[0], mine).await,
+        Err(Error::Conflict(_))
+    ));
+    assert!(matches!(
+        tx.requeue_turn(turns[0], mine).await,
+        Err(Error::Conflict(_))
+    ));
+    assert!(tx.holds(turns[0], mine + 1).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_client_key_is_used_once() {
+    let (_dir, store, c, _) = store_with(1).await;
+    let mut tx = store.begin().await.unwrap();
+    let agent = AgentName::new("demo").unwrap();
+    let (turn, message) = (
+        TurnId::from_parts(9, [9; 10]),
+        MessageId::from_parts(9, [9; 10]),
+    );
+    let new = NewTurn {
+        id: turn,
+        conversation: c,
+        message,
+        agent: &agent,
+        request: serde_json::json!({}),
+        client_key: Some("key-0"),
+        machine: "m",
+        holder: None,
+        now: 1,
+    };
+    assert!(matches!(tx.add_turn(&new).await, Err(Error::Conflict(_))));
+}
+
+#[tokio::test]
+async fn a_dropped_transaction_never_was() {
+    let (_dir, store, c, turns) = store_with(1).await;
+    let mut tx = store.begin().await.unwrap();
+    tx.claim_turn(turns[0], "me", 2).await.unwrap();
+    drop(tx);
+    assert!(
+        store
+            .read()
+            .await
+            .unwrap()
+            .unfinished_turn(c)
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+/// A database of a newer rejoin is not touched.
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let (dir, store, ..) = store_with(0).await;
+    store.close().await;
+    let path = dir.path().join("s.db");
+    let bytes = std::fs::read(&path).unwrap();
+    // `user_version` is the big-endian number at offset 60 of a SQLite file.
+    let mut newer = bytes.clone();
+    newer[60..64].copy_from_slice(&999_u32.to_be_bytes());
+    std::fs::write(&path, newer).unwrap();
+    let opened = Store::open_sqlite(&path).await;
+    assert!(
+        matches!(opened, Err(Error::Newer { found: 999, .. })),
+        "{opened:?}"
+    );
+}

@@ -1,0 +1,262 @@
+//! One conversation, told turn by turn; each turn is held against everything that was said.
+
+use std::path::PathBuf;
+
+use rejoin_model::Request;
+use serde_json::{Value, json};
+
+use crate::words::{answer, assert_shown, user};
+use crate::world::{Done, World};
+
+/// The conversation `k` of a world, and what the model must know of it.
+pub struct Chronicle {
+    pub world: World,
+    /// The word of every message so far, in order.
+    pub words: Vec<String>,
+    /// Sessions that were started for it, in order.
+    pub sessions: Vec<String>,
+    turns: usize,
+}
+
+/// How a turn is expected to be continued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Continued {
+    Started,
+    Resumed,
+    /// With its reason.
+    Reseeded(&'static str),
+}
+
+const REFUSED: Continued = Continued::Reseeded("rejected");
+
+impl Chronicle {
+    pub fn new(world: World) -> Self {
+        Self {
+            world,
+            words: vec![],
+            sessions: vec![],
+            turns: 0,
+        }
+    }
+
+    /// With one turn behind it.
+    #[track_caller]
+    pub fn begun(world: World) -> Self {
+        let mut story = Self::new(world);
+        story.turn(Continued::Started, &[]);
+        story
+    }
+
+    /// Number of the next turn.
+    pub fn next(&self) -> usize {
+        self.turns + 1
+    }
+
+    #[track_caller]
+    pub fn resumes(&mut self, flags: &[&str]) -> Value {
+        self.turn(Continued::Resumed, flags)
+    }
+
+    /// The turn is told everything for this reason, and the one after it resumes again.
+    #[track_caller]
+    pub fn reseeds(&mut self, reason: &'static str, flags: &[&str]) -> Value {
+        let turn = self.turn(Continued::Reseeded(reason), flags);
+        self.resumes(&kept(flags, &["-w"]));
+        turn
+    }
+
+    /// One turn that succeeds, with every claim about it checked.
+    #[track_caller]
+    pub fn turn(&mut self, how: Continued, flags: &[&str]) -> Value {
+        let script = format!("#s:a{}", self.next());
+        self.scripted(how, &script, flags)
+    }
+
+    /// The same with a script of its own, which answers with the word of the turn.
+    #[track_caller]
+    pub fn scripted(&mut self, how: Continued, script: &str, flags: &[&str]) -> Value {
+        let text = format!("{} {script}", user(self.next()));
+        self.says(how, &text, flags)
+    }
+
+    /// The same in words of one's own, which hold the word of the turn. The prediction is made
+    /// before, where `explain --next` knows the flags.
+    #[track_caller]
+    pub fn says(&mut self, how: Continued, text: &str, flags: &[&str]) -> Value {
+        let foreseen = self.foreseen(flags);
+        let turn = self.send(text, flags).ok().json();
+        if let Some(next) = foreseen {
+            how.assert_foreseen(&next, &turn);
+        }
+        let (verdict, reason) = how.names();
+        assert_eq!(
+            (&turn["verdict"], &turn["reason"]),
+            (&verdict, &reason),
+            "{turn:#}"
+        );
+        self.check(&turn, how);
+        let n = self.turns;
+        assert_eq!(turn["text"], answer(n), "{turn:#}");
+        self.words.push(answer(n));
+        turn
+    }
+
+    /// One turn that fails: its message stays and is shown in the next.
+    #[track_caller]
+    pub fn fails(&mut self, script: &str, flags: &[&str]) -> Value {
+        self.fails_saying(&format!("{} {script}", user(self.next())), flags)
+    }
+
+    /// The same in words of one's own.
+    #[track_caller]
+    pub fn fails_saying(&mut self, text: &str, flags: &[&str]) -> Value {
+        let done = self.send(text, flags);
+        assert_ne!(done.code, 0, "{done:?}");
+        let turn = done.json();
+        assert_eq!(turn["status"], "failed", "{turn:#}");
+        turn
+    }
+
+    fn send(&mut self, text: &str, flags: &[&str]) -> Done {
+        let mut args = vec!["send", "--json", "-k", "k"];
+        if !flags.contains(&"-m") {
+            args.extend(["-m", "sonnet"]);
+        }
+        args.extend(flags);
+        args.extend(["--", text]);
+        self.turns += 1;
+        self.words.push(user(self.turns));
+        self.world.run(&args)
+    }
+
+    /// The file of the newest session.
+    #[track_caller]
+    pub fn session_file(&self) -> PathBuf {
+        let id = self.sessions.last().unwrap().as_str();
+        let mut files = self.world.claude_sessions();
+        files.retain(|file| file.file_stem().is_some_and(|stem| stem == id));
+        assert_eq!(files.len(), 1, "{id}: {files:?}");
+        files.remove(0)
+    }
+
+    /// The request that asked for the newest answer.
+    #[track_caller]
+    pub fn request(&self) -> Request {
+        self.world.model.last()
+    }
+
+    fn foreseen(&self, flags: &[&str]) -> Option<Value> {
+        let known = ["-w", "-m", "--config"];
+        if self.words.is_empty() || kept(flags, &known).len() != flags.len() {
+            return None;
+        }
+        let mut args = vec!["explain", "k", "--next", "--json"];
+        args.extend(flags);
+        Some(self.world.run(&args).ok().json())
+    }
+
+    /// a session and nothing of what it holds, or no session and all of it.
+    #[track_caller]
+    fn check(&mut self, turn: &Value, how: Continued) {
+        assert_eq!(turn["status"], "succeeded", "{turn:#}");
+        let earlier = self.words.len() as u64 - 1;
+        let sent = |what: &str| turn["sent"][what].as_u64().unwrap();
+        let session = turn["session_id"].as_str().unwrap().to_owned();
+        let command = turn["command"].as_array().unwrap();
+        let flag = |name: &str| {
+            let at = command.iter().position(|arg| arg == name)?;
+            command[at + 1].as_str().map(str::to_owned)
+        };
+        let known = self.sessions.contains(&session);
+        let told = (sent("transcribed"), sent("left_out"), sent("shortened"));
+        if how == Continued::Resumed {
+            assert_eq!(sent("resumed") + sent("caught_up"), earlier, "{turn:#}");
+            assert_eq!(told, (0, 0, 0), "{turn:#}");
+            assert_eq!(
+                (flag("--resume"), flag("--session-id")),
+                (Some(session), None)
+            );
+            assert!(known, "{turn:#}");
+        } else {
+            assert_eq!((sent("resumed"), sent("caught_up")), (0, 0), "{turn:#}");
+            assert_eq!(told, (earlier, 0, 0), "{turn:#}");
+            let started = flag("--session-id");
+            assert_eq!((flag("--resume"), started.as_ref()), (None, Some(&session)));
+            assert!(!known, "an id was used twice: {turn:#}");
+            self.sessions.push(session);
+        }
+        assert_attempts(turn, how);
+        assert_shown(&self.request(), &self.words);
+        let explained = self.world.run(&["explain", "k", "--json"]).ok().json();
+        assert_eq!(&explained, turn);
+    }
+}
+
+#[track_caller]
+fn assert_attempts(turn: &Value, how: Continued) {
+    let attempts = turn["attempts"].as_array().unwrap();
+    let statuses: Vec<_> = attempts.iter().map(|a| &a["status"]).collect();
+    if how == REFUSED {
+        assert_eq!(statuses, ["refused", "succeeded"], "{turn:#}");
+        assert_eq!(attempts[0]["verdict"], "resumed", "{turn:#}");
+        assert_ne!(attempts[0]["session_id"], attempts[1]["session_id"]);
+    } else {
+        assert_eq!(statuses, ["succeeded"], "{turn:#}");
+    }
+}
+
+impl Continued {
+    fn names(self) -> (Value, Value) {
+        match self {
+            Self::Started => ("started".into(), "first_turn".into()),
+            Self::Resumed => ("resumed".into(), Value::Null),
+            Self::Reseeded(reason) => ("reseeded".into(), reason.into()),
+        }
+    }
+
+    /// What the CLI itself will refuse cannot be foreseen.
+    #[track_caller]
+    fn assert_foreseen(self, next: &Value, turn: &Value) {
+        if self == REFUSED {
+            assert_eq!(next["verdict"], "resumed", "{next:#}");
+            return;
+        }
+        let (verdict, reason) = self.names();
+        assert_eq!(
+            (&next["verdict"], &next["reason"]),
+            (&verdict, &reason),
+            "foreseen: {next:#}"
+        );
+        for count in ["resumed", "caught_up", "transcribed"] {
+            assert_eq!(next["sent"][count], turn["sent"][count], "{next:#}");
+        }
+    }
+}
+
+/// Those of the flags with a value that have one of these names.
+fn kept<'a>(flags: &[&'a str], names: &[&str]) -> Vec<&'a str> {
+    let pairs = flags.windows(2).filter(|pair| names.contains(&pair[0]));
+    pairs.flatten().copied().collect()
+}
+
+/// A script that answers with the word of turn `n` and reports these token counts.
+pub fn answering(n: usize, input: u64, output: u64) -> String {
+    let step = costing(input, output, &json!({"text": answer(n)}));
+    steps(n, &json!([step]))
+}
+
+/// A step that reports exactly these token counts, nothing cached.
+pub fn costing(input: u64, output: u64, step: &Value) -> Value {
+    let mut step = step.clone();
+    step["output_tokens"] = output.into();
+    step["usage"] = json!({
+        "input_tokens": input, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0,
+    });
+    step
+}
+
+/// A script in the prompt. The word of its answer is written so that the prompt does not hold it.
+pub fn steps(n: usize, script: &Value) -> String {
+    let word = answer(n);
+    format!("#j:{script}#").replace(&word, &word.replacen('-', "\\u002d", 1))
+}

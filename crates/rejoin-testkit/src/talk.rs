@@ -1,0 +1,103 @@
+//! A conversation that keeps book of what the model must be shown.
+
+use serde_json::{Value, json};
+
+use crate::words::{answer, assert_shown, texts, user};
+use crate::world::{Done, World};
+
+/// What the model must be shown, and how many of the messages never got an answer.
+pub struct Talk {
+    pub world: World,
+    pub words: Vec<String>,
+    pub unanswered: usize,
+    pub n: usize,
+}
+
+impl Talk {
+    pub fn begin(world: World) -> Self {
+        let words = vec![];
+        Self {
+            world,
+            words,
+            unanswered: 0,
+            n: 0,
+        }
+    }
+
+    /// A turn that succeeds; the model is shown everything once.
+    #[track_caller]
+    pub fn good(&mut self, verdict: &str, more: &[&str]) -> Value {
+        self.n += 1;
+        let turn = self.world.say(self.n, more);
+        assert_eq!(
+            (&turn["verdict"], &turn["status"]),
+            (&json!(verdict), &json!("succeeded"))
+        );
+        assert_eq!(turn["text"], answer(self.n));
+        self.words.push(user(self.n));
+        let last = self.world.model.last();
+        assert_shown(&last, &self.words);
+        let said = texts(&last);
+        assert_eq!(
+            said.matches("unanswered=\"true\"").count(),
+            self.unanswered,
+            "{said}"
+        );
+        for never in [
+            "API Error",
+            "No response requested",
+            "Continue from where",
+            "[Request int",
+        ] {
+            assert!(!said.contains(never), "{never} in {said}");
+        }
+        self.words.push(answer(self.n));
+        turn
+    }
+
+    /// A turn that fails; its message is kept, and nothing it printed is taken for an answer.
+    #[track_caller]
+    pub fn bad(&mut self, script: &str, more: &[&str], expected: (&str, &str, i32)) -> Value {
+        self.n += 1;
+        let done = self.world.send(self.n, script, more);
+        self.failed(&done, expected)
+    }
+
+    #[track_caller]
+    pub fn failed(&mut self, done: &Done, (status, class, exit): (&str, &str, i32)) -> Value {
+        let turn = done.json();
+        assert_eq!(done.code, exit, "{turn}");
+        assert_eq!(
+            (&turn["status"], &turn["error"]["class"]),
+            (&json!(status), &class_of(class)),
+            "{turn}"
+        );
+        assert_eq!(
+            (&turn["reply_id"], &turn["text"]),
+            (&Value::Null, &Value::Null),
+            "{turn}"
+        );
+        let messages = self.world.messages();
+        let (role, state, text) = messages.last().unwrap();
+        assert_eq!((role.as_str(), state.as_str()), ("user", "unanswered"));
+        assert!(text.starts_with(&user(self.n)), "{text}");
+        assert!(
+            !messages
+                .iter()
+                .any(|(_, _, text)| text.contains("API Error")),
+            "{messages:?}"
+        );
+        self.world.assert_quiet();
+        self.words.push(user(self.n));
+        self.unanswered += 1;
+        turn
+    }
+}
+
+fn class_of(class: &str) -> Value {
+    if class.is_empty() {
+        Value::Null
+    } else {
+        class.into()
+    }
+}

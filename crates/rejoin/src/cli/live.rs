@@ -1,0 +1,246 @@
+//! A turn as it happens: on a terminal the text as it streams, one line per tool call, a spinner with
+//! the elapsed time; as JSON lines with `--stream`; nothing when piped.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use rejoin_core::{EventBody, StoredEvent, TurnId};
+use rejoin_hub::rfc3339;
+use rejoin_store::EventRow;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::failure::Result;
+use crate::output::{Output, one_line, safe};
+
+/// How often the spinner turns, and rows of another process are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Shows the events of a turn, each once, only after they are committed.
+pub(super) struct View {
+    out: Output,
+    kind: Kind,
+    /// The last event shown.
+    after: i64,
+    begin: Instant,
+    /// Text of the block that is streaming was shown already.
+    streamed: bool,
+    /// The cursor stands in the middle of a line of text.
+    mid_line: bool,
+    tools: BTreeMap<String, (String, i64)>,
+    turned: usize,
+    /// The spinner stands on the line the cursor is in.
+    spinning: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    JsonLines,
+    Live,
+}
+
+impl View {
+    pub(super) fn of(out: Output, stream: bool) -> Self {
+        let kind = match (stream, out.live()) {
+            (true, _) => Kind::JsonLines,
+            (false, true) => Kind::Live,
+            (false, false) => Kind::Nothing,
+        };
+        Self {
+            out,
+            kind,
+            after: 0,
+            begin: Instant::now(),
+            streamed: false,
+            mid_line: false,
+            tools: BTreeMap::new(),
+            turned: 0,
+            spinning: false,
+        }
+    }
+
+    pub(super) fn wants_events(&self) -> bool {
+        self.kind != Kind::Nothing
+    }
+
+    /// Resolves when it is time to look again.
+    pub(super) async fn tick(&self) {
+        match self.kind {
+            Kind::Nothing => std::future::pending().await,
+            Kind::JsonLines | Kind::Live => tokio::time::sleep(TICK).await,
+        }
+    }
+
+    /// Shows what has been committed since the last time.
+    pub(super) async fn show(&mut self, app: &App, turn: TurnId) -> Result<()> {
+        if self.kind == Kind::Nothing {
+            return Ok(());
+        }
+        loop {
+            let rows = app
+                .hub()
+                .store
+                .read()
+                .await?
+                .events_of(turn, self.after, 256)
+                .await?;
+            let Some(last) = rows.last() else { break };
+            self.after = last.seq;
+            for row in rows {
+                match self.kind {
+                    Kind::Live => self.line(&row),
+                    Kind::JsonLines | Kind::Nothing => self.json(row),
+                }
+            }
+        }
+        if self.kind == Kind::Live && !self.mid_line {
+            self.turned += 1;
+            self.spinning = true;
+            spin(self.turned, self.begin.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Leaves the terminal as it should be.
+    pub(super) fn close(&mut self) {
+        if self.kind == Kind::Live {
+            self.end_line();
+            self.clear();
+        }
+    }
+
+    fn json(&self, row: EventRow) {
+        self.out.json(&StoredEvent {
+            seq: row.seq,
+            conversation_id: row.conversation,
+            turn_id: row.turn,
+            at: rfc3339(row.at),
+            body: row.body,
+        });
+    }
+
+    fn line(&mut self, row: &EventRow) {
+        match &row.body {
+            EventBody::TextDelta { text } => {
+                self.streamed = true;
+                self.write(text);
+            }
+            EventBody::Text {
+                text,
+                parent_tool: None,
+            } => {
+                if !std::mem::take(&mut self.streamed) {
+                    self.write(text);
+                }
+                self.end_line();
+            }
+            EventBody::ToolCall {
+                id, tool, input, ..
+            } => {
+                let what = format!("{tool} {}", subject(input));
+                self.tools.insert(id.clone(), (what, row.at));
+            }
+            EventBody::ToolResult { id, is_error, .. } => {
+                if let Some((what, since)) = self.tools.remove(id) {
+                    let seconds = (row.at - since).max(0) as f64 / 1e6;
+                    let mark = if *is_error { "failed" } else { "ok" };
+                    self.remark(&format!(
+                        "  {} · {mark} · {seconds:.1}s",
+                        one_line(&what, 60)
+                    ));
+                }
+            }
+            EventBody::Notice { message, .. } => {
+                self.remark(&format!("  {}", one_line(message, 76)));
+            }
+            EventBody::Compacted { .. } => self.remark("  the agent compacted its session"),
+            EventBody::TurnAccepted { .. }
+            | EventBody::TurnDecided { .. }
+            | EventBody::TurnStarted { .. }
+            | EventBody::TurnEnded { .. }
+            | EventBody::Text { .. }
+            | EventBody::Thinking { .. }
+            | EventBody::FileChanged { .. }
+            | EventBody::Question { .. }
+            | EventBody::Approval { .. }
+            | EventBody::Answered { .. }
+            | EventBody::Todo { .. }
+            | EventBody::Usage { .. }
+            | EventBody::HistoryChanged { .. }
+            | EventBody::Raw { .. } => {}
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.spinning) {
+            stop_spin();
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.clear();
+        part(text);
+        self.mid_line = !text.ends_with('\n');
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.mid_line) {
+            part("\n");
+        }
+    }
+
+    fn remark(&mut self, text: &str) {
+        self.end_line();
+        self.clear();
+        self.out.note(text);
+    }
+}
+
+/// What a tool call is about, in a few words.
+fn subject(input: &Value) -> String {
+    let known = [
+        "command",
+        "file_path",
+        "path",
+        "pattern",
+        "url",
+        "query",
+        "description",
+    ];
+    let found = known.iter().find_map(|key| input[key].as_str());
+    found.unwrap_or_default().to_owned()
+}
+
+impl Output {
+    /// Is there a person to show things to while they happen?
+    pub(super) fn live(self) -> bool {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        !self.json
+            && !self.quiet
+            && !dumb
+            && std::io::stdout().is_terminal()
+            && std::io::stderr().is_terminal()
+    }
+}
+
+/// Text that goes on where the last piece ended.
+fn part(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _gone = write!(out, "{}", safe(text)).and_then(|()| out.flush());
+}
+
+/// One line that is written over: something is going on, and for how long.
+fn spin(turned: usize, elapsed: Duration) {
+    const FACES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+    let face = FACES[turned % FACES.len()];
+    let mut err = std::io::stderr().lock();
+    let _gone =
+        write!(err, "\r{face} {:.0}s ", elapsed.as_secs_f64()).and_then(|()| err.flush());
+}
+
+fn stop_spin() {
+    let mut err = std::io::stderr().lock();
+    let _gone = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+}

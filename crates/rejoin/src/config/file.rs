@@ -1,0 +1,208 @@
+//! One configuration file: read once, and what is checked is what was read.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{Place, place};
+use super::kind::written;
+use super::nearest::hint;
+use super::setting::{Origin, Setting, segment};
+use crate::failure::{Failure, Result};
+
+/// No sensible file is longer; a device that never ends is.
+const LONGEST: u64 = 1 << 20;
+
+/// The bytes of a file, and the hash of these very bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    pub(crate) hash: String,
+    text: String,
+}
+
+impl ConfigFile {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let wrong = |why: String| Failure::config(why).try_this("rejoin config path");
+        let mut bytes = vec![];
+        fs_err::File::open(path)
+            .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
+            .map_err(|e| wrong(e.to_string()))?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(wrong(format!(
+                "{} is no configuration: it is longer than 1 MiB",
+                path.display()
+            )));
+        }
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let valid = e.utf8_error().valid_up_to();
+            let line = e.as_bytes()[..valid].iter().filter(|b| **b == b'\n').count() + 1;
+            at_line(path, line, "this is not UTF-8")
+        })?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            hash,
+            text,
+        })
+    }
+
+    /// Every value in it, or the first thing that is wrong with it.
+    pub(crate) fn settings(&self) -> Result<Vec<Setting>> {
+        let document = DeTable::parse(&self.text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let what = error.message().lines().next().unwrap_or("not valid TOML");
+            at_line(&self.path, line_of(&self.text, start), what)
+        })?;
+        let mut walk = Walk {
+            file: self,
+            found: vec![],
+            wrong: vec![],
+        };
+        walk.section("", "", &[], document.get_ref());
+        let Walk {
+            mut found,
+            mut wrong,
+            ..
+        } = walk;
+        // The parser's tables are sorted by name; people read from the top.
+        wrong.sort_by_key(|(at, _)| *at);
+        if let Some((at, what)) = wrong.first() {
+            return Err(at_line(&self.path, line_of(&self.text, *at), what));
+        }
+        found.sort_by_key(Setting::line);
+        Ok(found)
+    }
+}
+
+impl Setting {
+    fn line(&self) -> usize {
+        match self.origin {
+            Origin::File { line, .. } => line,
+            Origin::Default | Origin::Environment(_) => 0,
+        }
+    }
+}
+
+/// The one form of an error in a file.
+pub(crate) fn at_line(path: &Path, line: usize, what: &str) -> Failure {
+    let path = path.display();
+    Failure::config(format!("{path}, line {line}: {what}"))
+        .try_this(format!("${{EDITOR:-vi}} +{line} {path}"))
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
+    before.iter().filter(|b| **b == b'\n').count() + 1
+}
+
+struct Walk<'a> {
+    file: &'a ConfigFile,
+    found: Vec<Setting>,
+    /// With where in the text it stands.
+    wrong: Vec<(usize, String)>,
+}
+
+impl Walk<'_> {
+    fn section(&mut self, pattern: &str, path: &str, names: &[String], table: &DeTable<'_>) {
+        for (key, value) in table {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            let here = if path.is_empty() {
+                segment(name)
+            } else {
+                format!("{path}.{}", segment(name))
+            };
+            let more = |name: String| [names, &[name]].concat();
+            match place(pattern, name) {
+                Place::Leaf(key) => {
+                    let plain = plain_value(value.get_ref());
+                    if key.kind.fits(&plain) {
+                        self.found.push(Setting {
+                            key,
+                            names: names.to_vec(),
+                            path: here,
+                            value: plain,
+                            origin: Origin::File {
+                                path: self.file.path.clone(),
+                                line: line_of(&self.file.text, at),
+                            },
+                        });
+                    } else {
+                        let at = misfit(key.kind, value).unwrap_or(at);
+                        let (is, must) = (written(&plain), key.kind.words());
+                        self.wrong
+                            .push((at, format!("`{here}` is {is}; it must be {must}")));
+                    }
+                }
+                Place::Section(pattern) => self.sub(&pattern, &here, names, at, value),
+                Place::Named(pattern) => {
+                    self.sub(&pattern, &here, &more(name.to_owned()), at, value);
+                }
+                Place::List(pattern) => match value.get_ref().as_array() {
+                    Some(list) => {
+                        for (n, item) in list.iter().enumerate() {
+                            let here = format!("{here}[{n}]");
+                            self.sub(&pattern, &here, &more(n.to_string()), item.span().start, item);
+                        }
+                    }
+                    None => self
+                        .wrong
+                        .push((at, format!("`{here}` must be a list of sections, [[{here}]]"))),
+                },
+                Place::Unknown => {
+                    let hint = hint(pattern, path, name);
+                    self.wrong.push((at, format!("unknown key `{here}`{hint}")));
+                }
+            }
+        }
+    }
+
+    fn sub(
+        &mut self,
+        pattern: &str,
+        path: &str,
+        names: &[String],
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) {
+        match value.get_ref().as_table() {
+            Some(table) => self.section(pattern, path, names, table),
+            None => {
+                let is = written(&plain_value(value.get_ref()));
+                self.wrong
+                    .push((at, format!("`{path}` is {is}; it must be a section, [{path}]")));
+            }
+        }
+    }
+}
+
+/// Where in a list or table the first entry stands that does not fit.
+fn misfit(kind: super::kind::Kind, value: &Spanned<DeValue<'_>>) -> Option<usize> {
+    let bad = |item: &&Spanned<DeValue<'_>>| !kind.fits_item(&plain_value(item.get_ref()));
+    if let Some(list) = value.get_ref().as_array() {
+        return list.iter().find(bad).map(|item| item.span().start);
+    }
+    let table = value.get_ref().as_table()?;
+    let entry = table.iter().find(|(_, item)| bad(item))?;
+    Some(entry.0.span().start)
+}
+
+fn plain_value(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or_else(|_| Value::String(number.as_str().to_owned()), Value::from),
+        // What is no number in JSON (`inf`, `nan`) fits no key.
+        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Boolean(flag) => Value::Bool(*flag),
+        DeValue::Datetime(time) => Value::String(time.to_string()),
+        DeValue::Array(items) => items.iter().map(|i| plain_value(i.get_ref())).collect(),
+        DeValue::Table(table) => table
+            .iter()
+            .map(|(n, v)| (n.get_ref().to_string(), plain_value(v.get_ref())))
+            .collect(),
+    }
+}

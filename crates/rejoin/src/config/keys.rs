@@ -1,0 +1,201 @@
+//! Every key of the configuration, once: what is checked, explained, offered as a schema and asked
+//! trust for all comes from this table.
+
+use super::kind::Kind;
+
+/// A key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Dotted; `*` stands for a name of the user's choosing, `[]` for an entry of a list of tables.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// As JSON; empty: none.
+    pub(crate) default: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) trust: Trust,
+}
+
+/// Does it count in a repository's file before `rejoin trust`?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    Free,
+    Needed,
+    /// Only these values need it.
+    NeededFor(&'static [&'static str]),
+    /// These values never do, nor does what applies without the file; everything else does.
+    NeededBeyond(&'static [&'static str]),
+}
+
+use Kind::{Bool, Map, Money, OneOf, Share, SomeOf, Span, Text, Texts, Whole, Word};
+use Trust::{Free, Needed, NeededBeyond, NeededFor};
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    trust: Trust,
+    about: &'static str,
+) -> Key {
+    Key {
+        name,
+        kind,
+        default,
+        about,
+        trust,
+    }
+}
+
+const WINDOW: Kind = Whole {
+    least: 1_000,
+    most: 100_000_000,
+};
+
+/// In the order in which they are shown.
+#[rustfmt::skip]
+pub(crate) const KEYS: &[Key] = &[
+    key("default_agent", Word, "\"claude\"", NeededFor(&["demo"]),
+        "Agent that answers in a new conversation"),
+    key("permission", OneOf(&["read-only", "edit", "full", "ask"]), "\"edit\"", NeededBeyond(&["read-only"]),
+        "What an agent may do in a new conversation"),
+    key("agents.*.bin", Text, "", Needed,
+        "Program, by name or path; a relative path is taken from the file's folder. A name rejoin does not know becomes an agent of your own"),
+    key("agents.*.args", Texts, "", Needed, "Arguments added to every run"),
+    key("agents.*.env", Map, "", Needed, "Variables set for every run"),
+    key("agents.*.pass_env", Texts, "", Needed, "Variables handed on although rejoin would keep them from the agent"),
+    key("agents.*.model", Word, "", Free, "Model, where neither the command nor the conversation names one"),
+    key("agents.*.resume", Bool, "true", Free, "`false`: start a new session for every turn and tell it what was said"),
+    key("agents.*.enabled", Bool, "true", NeededBeyond(&["false"]), "`false`: refuse to run this agent"),
+    key("resume.context_threshold", Share, "0.8", Free,
+        "How full a session's context may be before a new session is told what was said"),
+    key("resume.breaker", Whole { least: 1, most: 1_000 }, "2", Free,
+        "Failed turns in a row after which a session is not used again"),
+    key("resume.scope", OneOf(&["full", "agent"]), "\"full\"", Free,
+        "What an agent sees in a new conversation: everything, or what follows the last answer of another agent"),
+    key("resume.after_compaction", OneOf(&["resume", "reseed"]), "\"resume\"", Free,
+        "What to do with a session that its agent compacted"),
+    key("resume.model_change", OneOf(&["resume", "reseed"]), "\"resume\"", Free,
+        "What to do with a session of another model"),
+    key("snapshots.keep_latest", Span("forever"), "\"forever\"", NeededBeyond(&[]),
+        "How long the newest snapshot of each session is kept"),
+    key("snapshots.keep_older", Span("forever"), "\"30d\"", NeededBeyond(&[]), "How long older snapshots are kept"),
+    key("serve.roots", Texts, "[]", NeededBeyond(&[]),
+        "Working folders the daemon allows; none: any on loopback, and a refusal to start elsewhere"),
+    key("notify.on", SomeOf(&["waiting", "failed", "reseeded", "succeeded", "cancelled", "lost"]),
+        "[\"waiting\",\"failed\",\"reseeded\"]", Free, "What is worth a notification"),
+    key("notify.command", Texts, "", Needed, "Program and arguments that are run for one"),
+    key("notify.webhook", Text, "", Needed, "Address that one is sent to, signed"),
+    key("tier[].name", Word, "", Needed, "Name of this tier; tiers stand in order, lowest first"),
+    key("tier[].model", Word, "", Needed, "Its model"),
+    key("tier[].tools", Texts, "", Needed, "Exactly these tools"),
+    key("tier[].deny_tools", Texts, "", Needed, "Not these tools"),
+    key("tier[].may", Texts, "", Needed, "What it may do, in words for the model"),
+    key("tier[].cooldown", Span("none"), "\"none\"", Needed, "Time between two escalations to it"),
+    key("tier[].dry_run", Bool, "false", Needed, "`true`: say what would be done, do nothing"),
+    key("models.*.window", WINDOW, "", Free, "Context window in tokens"),
+    key("models.*.price.input", Money, "", Free, "US dollars for a million tokens read"),
+    key("models.*.price.output", Money, "", Free, "US dollars for a million tokens written"),
+    key("models.*.price.cache_read", Money, "", Free, "US dollars for a million tokens read from the cache"),
+    key("models.*.price.cache_write", Money, "", Free, "US dollars for a million tokens put into the cache"),
+    key("database.url", Text, "", Needed, "Store, `sqlite:PATH`; default: rejoin.db in REJOIN_HOME"),
+    key("blobs.url", Text, "\"db:\"", NeededBeyond(&[]), "Where snapshots lie: `db:`, `file:PATH`, `s3://BUCKET`"),
+];
+
+/// Agents that need no `bin` to be known.
+pub(crate) const AGENTS: &[&str] = &["claude", "codex", "gemini", "opencode", "demo"];
+
+/// Where a name stands in a file.
+pub(crate) enum Place {
+    Leaf(&'static Key),
+    /// A section, by its pattern.
+    Section(String),
+    /// A section whose name the user chose.
+    Named(String),
+    /// A list of sections.
+    List(String),
+    Unknown,
+}
+
+/// What `name` is beneath the section of that pattern (empty: the top).
+pub(crate) fn place(pattern: &str, name: &str) -> Place {
+    let full = join(pattern, name);
+    let any = |prefix: &str| KEYS.iter().any(|k| k.name.starts_with(prefix));
+    if let Some(key) = KEYS.iter().find(|k| k.name == full) {
+        Place::Leaf(key)
+    } else if any(&format!("{full}.")) {
+        Place::Section(full)
+    } else if any(&format!("{full}[].")) {
+        Place::List(full + "[]")
+    } else if any(&format!("{}.", join(pattern, "*"))) {
+        Place::Named(join(pattern, "*"))
+    } else {
+        Place::Unknown
+    }
+}
+
+/// The names that can stand in the section of that pattern.
+pub(crate) fn names_in(pattern: &str) -> Vec<&'static str> {
+    let prefix = if pattern.is_empty() {
+        String::new()
+    } else {
+        format!("{pattern}.")
+    };
+    let mut names: Vec<&str> = KEYS
+        .iter()
+        .filter_map(|k| k.name.strip_prefix(prefix.as_str()))
+        .map(|rest| rest.split(['.', '[']).next().unwrap_or(rest))
+        .collect();
+    names.dedup();
+    names
+}
+
+pub(crate) fn join(pattern: &str, name: &str) -> String {
+    if pattern.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{pattern}.{name}")
+    }
+}
+
+impl Key {
+    /// The environment variable that sets it; lists of tables have none.
+    pub(crate) fn variable(&self) -> Option<String> {
+        let name = self.name.replace('*', "NAME").replace('.', "_");
+        (!name.contains('[')).then(|| format!("REJOIN_{}", name.to_ascii_uppercase()))
+    }
+
+    pub(crate) fn default(&self) -> Option<serde_json::Value> {
+        serde_json::from_str(self.default).ok()
+    }
+
+    /// May its value be shown to anybody who looks at the screen?
+    pub(crate) fn secret(&self) -> bool {
+        matches!(self.kind, Map) || self.name.ends_with(".url") || self.name.ends_with(".webhook")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_values_their_key_can_have() {
+        for key in KEYS {
+            assert_eq!(key.default().is_none(), key.default.is_empty(), "{}", key.name);
+            if let Some(value) = key.default() {
+                assert!(key.kind.fits(&value), "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_a_section_stand_together() {
+        assert_eq!(
+            names_in(""),
+            [
+                "default_agent", "permission", "agents", "resume", "snapshots", "serve", "notify",
+                "tier", "models", "database", "blobs"
+            ]
+        );
+        assert_eq!(names_in("models.*"), ["window", "price"]);
+    }
+}

@@ -1,0 +1,206 @@
+//! What a value can be: in a file, in the environment, in words and as a schema.
+
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    /// One word that cannot be taken for a flag.
+    Word,
+    Bool,
+    Whole {
+        least: i64,
+        most: i64,
+    },
+    /// A part of a whole.
+    Share,
+    Money,
+    OneOf(&'static [&'static str]),
+    Texts,
+    SomeOf(&'static [&'static str]),
+    /// Names to texts.
+    Map,
+    /// A time with its unit, or this word.
+    Span(&'static str),
+}
+
+impl Kind {
+    /// Is this a value it can have? If not, [`Kind::words`] says what is.
+    pub(crate) fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.as_str().is_some_and(|t| !t.is_empty() && plain(t)),
+            Self::Word => value.as_str().is_some_and(is_word),
+            Self::Bool => value.is_boolean(),
+            Self::Whole { least, most } => {
+                value.as_i64().is_some_and(|n| (least..=most).contains(&n))
+            }
+            Self::Share => value.as_f64().is_some_and(|n| n > 0.0 && n <= 1.0),
+            Self::Money => value.as_f64().is_some_and(|n| (0.0..1e9).contains(&n)),
+            Self::OneOf(words) => value.as_str().is_some_and(|t| words.contains(&t)),
+            Self::Texts | Self::SomeOf(_) => value
+                .as_array()
+                .is_some_and(|list| list.iter().all(|item| self.fits_item(item))),
+            Self::Map => value.as_object().is_some_and(|map| {
+                map.iter()
+                    .all(|(name, v)| is_variable(name) && self.fits_item(v))
+            }),
+            Self::Span(word) => value.as_str().is_some_and(|t| t == word || is_span(t)),
+        }
+    }
+
+    /// One entry of a list or a map.
+    pub(crate) fn fits_item(self, item: &Value) -> bool {
+        match self {
+            Self::SomeOf(words) => item.as_str().is_some_and(|t| words.contains(&t)),
+            Self::Map | Self::Texts => item.as_str().is_some_and(plain),
+            Self::Text
+            | Self::Word
+            | Self::Bool
+            | Self::Whole { .. }
+            | Self::Share
+            | Self::Money
+            | Self::OneOf(_)
+            | Self::Span(_) => false,
+        }
+    }
+
+    /// A value written in an environment variable.
+    pub(crate) fn parse(self, text: &str) -> Option<Value> {
+        let items = || text.split(',').map(str::trim).filter(|t| !t.is_empty());
+        let value = match self {
+            Self::Text | Self::Word | Self::OneOf(_) | Self::Span(_) => json!(text),
+            Self::Bool => match text {
+                "true" | "1" => json!(true),
+                "false" | "0" => json!(false),
+                _ => return None,
+            },
+            Self::Whole { .. } => json!(text.parse::<i64>().ok()?),
+            Self::Share | Self::Money => json!(text.parse::<f64>().ok()?),
+            Self::Texts | Self::SomeOf(_) if text.starts_with('[') => {
+                serde_json::from_str(text).ok()?
+            }
+            Self::Texts | Self::SomeOf(_) => items().collect(),
+            Self::Map if text.starts_with('{') => serde_json::from_str(text).ok()?,
+            Self::Map => {
+                let pairs: Option<serde_json::Map<_, _>> = items()
+                    .map(|pair| pair.split_once('='))
+                    .map(|pair| pair.map(|(n, v)| (n.to_owned(), json!(v))))
+                    .collect();
+                pairs?.into()
+            }
+        };
+        self.fits(&value).then_some(value)
+    }
+
+    /// What it must be, as it follows "must be".
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Text => "text".into(),
+            Self::Word => "a single word in quotes".into(),
+            Self::Bool => "true or false".into(),
+            Self::Whole { least, most } => format!("a whole number from {least} to {most}"),
+            Self::Share => "a number above 0 and at most 1".into(),
+            Self::Money => "a number that is not negative".into(),
+            Self::OneOf(words) => format!("one of {}", quoted(words)),
+            Self::Texts => "a list of texts".into(),
+            Self::SomeOf(words) => format!("a list with any of {}", quoted(words)),
+            Self::Map => "a table of texts, { NAME = \"value\" }".into(),
+            Self::Span(word) => format!("a time like \"12h\" or \"30d\", or \"{word}\""),
+        }
+    }
+
+    pub(crate) fn schema(self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string", "minLength": 1}),
+            Self::Word => json!({"type": "string", "pattern": "^[^\\s-][^\\s]*$"}),
+            Self::Bool => json!({"type": "boolean"}),
+            Self::Whole { least, most } => {
+                json!({"type": "integer", "minimum": least, "maximum": most})
+            }
+            Self::Share => json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+            Self::Money => json!({"type": "number", "minimum": 0}),
+            Self::OneOf(words) => json!({"enum": words}),
+            Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Self::SomeOf(words) => json!({"type": "array", "items": {"enum": words}}),
+            Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            Self::Span(word) => {
+                json!({"anyOf": [{"enum": [word]}, {"type": "string", "pattern": "^[0-9]+(s|m|h|d|w)$"}]})
+            }
+        }
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|w| format!("\"{w}\"")).collect();
+    quoted.join(", ")
+}
+
+/// No NUL and no control characters: these values become arguments and variables.
+fn plain(text: &str) -> bool {
+    !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t')
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && plain(name) && !name.contains(['=', '\n'])
+}
+
+fn is_span(text: &str) -> bool {
+    let number = text.trim_end_matches(['s', 'm', 'h', 'd', 'w']);
+    text.len() == number.len() + 1 && number.parse::<u32>().is_ok()
+}
+
+/// A value as one would write it in the file.
+pub(crate) fn written(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(written).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(map) => {
+            let pairs: Vec<_> = map
+                .iter()
+                .map(|(n, v)| format!("{n} = {}", written(v)))
+                .collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_and_what_does_not() {
+        let span = Kind::Span("forever");
+        for (kind, good, bad) in [
+            (Kind::Word, json!("sonnet"), json!("--dangerously")),
+            (Kind::Text, json!("a b"), json!("a\u{1b}[2J")),
+            (Kind::Share, json!(1), json!(0)),
+            (Kind::Money, json!(0.3), json!(-1)),
+            (span, json!("30d"), json!("30")),
+            (span, json!("forever"), json!("d")),
+            (Kind::Texts, json!([]), json!(["a", 1])),
+            (Kind::Map, json!({"A": "b"}), json!({"A=": "b"})),
+        ] {
+            assert!(kind.fits(&good), "{good}");
+            assert!(!kind.fits(&bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lists_and_maps_are_written_in_a_variable() {
+        assert_eq!(Kind::Texts.parse("--a, b"), Some(json!(["--a", "b"])));
+        assert_eq!(Kind::Texts.parse(r#"["a,b"]"#), Some(json!(["a,b"])));
+        assert_eq!(Kind::Map.parse("A=1,B=x=y"), Some(json!({"A": "1", "B": "x=y"})));
+        assert_eq!(Kind::Map.parse("A"), None);
+        assert_eq!(Kind::Bool.parse("maybe"), None);
+    }
+}

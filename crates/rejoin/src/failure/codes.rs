@@ -1,0 +1,165 @@
+//! The one table of everything that can be wrong. `docs/errors.md` is made from it.
+
+use rejoin_core::Class;
+
+/// One way to fail.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Code {
+    /// The same word in JSON and over HTTP.
+    pub(crate) word: &'static str,
+    pub(crate) exit: u8,
+    when: &'static str,
+    kept: Kept,
+    /// What to type, where the place it happened knows nothing better.
+    pub(crate) next: &'static str,
+}
+
+/// What became of the message.
+#[derive(Debug, Clone, Copy)]
+enum Kept {
+    /// None was sent, or none is at stake.
+    None,
+    No,
+    /// It stays in the history, unanswered, and the next turn shows it once.
+    Unanswered,
+    /// Accepted before it happened: kept; else not.
+    IfAccepted,
+}
+
+impl Kept {
+    fn words(self) -> &'static str {
+        match self {
+            Self::None => "–",
+            Self::No => "not kept, nothing was sent",
+            Self::Unanswered => "kept, unanswered",
+            Self::IfAccepted => "kept if it was accepted before",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($list:ident: $($name:ident = ($word:literal, $exit:literal, $when:literal, $kept:ident, $next:literal),)+) => {
+        $(pub(crate) const $name: Code =
+            Code { word: $word, exit: $exit, when: $when, kept: Kept::$kept, next: $next };)+
+        #[cfg(test)]
+        const $list: &[Code] = &[$($name),+];
+    };
+}
+
+codes! { COMMANDS:
+    USAGE = ("usage", 2, "the command line, or what it names, does not make sense", No, "rejoin --help"),
+    CONFIG = ("config", 2, "a configuration file or variable is wrong; file and line are named", No, "rejoin config path"),
+    NOT_FOUND = ("not_found", 3, "no such conversation, turn or message", No, "rejoin list"),
+    AMBIGUOUS = ("ambiguous", 3, "the beginning of a handle fits several conversations", No, "rejoin list"),
+    AGENT_NOT_FOUND = ("agent_not_found", 3, "no agent of that name is known", No, "rejoin doctor"),
+    AGENT_MISSING = ("agent_missing", 3, "the agent is known, its program is not here or is another one", No, "rejoin doctor"),
+    BUSY = ("busy", 4, "another turn of the conversation runs, and `--if-busy fail` was given", No, "rejoin wait"),
+    IN_USE = ("in_use", 4, "another process has the agent's session open, and `--if-busy fail` was given", No, "rejoin explain --next"),
+    CONFLICT = ("conflict", 4, "something changed meanwhile, or is not in the state that the command needs", IfAccepted, "rejoin list"),
+    KEY_REUSED = ("key_reused", 4, "the idempotency key was used before with another message", No, "rejoin send --idempotency-key OTHER \"…\""),
+    WOULD_RESEED = ("would_reseed", 5, "the session cannot be resumed, and `--no-reseed` was given", No, "rejoin explain --next"),
+    ENVELOPE = ("envelope", 5, "the agent cannot be held to the permissions asked for", No, "rejoin send --help"),
+    UNTRUSTED = ("untrusted", 5, "a repository's `rejoin.toml` sets what only you may", No, "rejoin trust"),
+    UNAVAILABLE = ("unavailable", 6, "the store or a file of rejoin cannot be used", IfAccepted, "rejoin doctor"),
+    CANCELLED = ("cancelled", 130, "interrupted before the turn began", No, "rejoin list"),
+    INTERNAL = ("internal", 1, "a defect of rejoin", IfAccepted, "rejoin doctor"),
+}
+
+codes! { TURNS:
+    REFUSED = ("refused", 1, "the agent refused the session, and a tool had run: nothing is done twice", Unanswered, "rejoin reply \"…\""),
+    TRANSIENT = ("transient", 1, "network, overload, an error of the server", Unanswered, "rejoin reply \"please go on\""),
+    QUOTA = ("quota", 9, "quota or rate limit", Unanswered, "rejoin send -c last -a OTHER \"…\""),
+    AUTH = ("auth", 8, "login or key missing or refused", Unanswered, "rejoin doctor"),
+    CONTEXT_OVERFLOW = ("context_overflow", 1, "the conversation did not fit the model; the next turn tells a shorter record", Unanswered, "rejoin reply \"…\""),
+    POISONED = ("poisoned", 1, "the API refuses the session's history as such; the next turn does not use it", Unanswered, "rejoin reply \"…\""),
+    INVALID_REQUEST = ("invalid_request", 1, "the API refused this request", Unanswered, "rejoin explain"),
+    INTERRUPTED = ("interrupted", 130, "the agent was interrupted", Unanswered, "rejoin reply \"…\""),
+    CRASHED = ("crashed", 1, "the agent ended without an answer", Unanswered, "rejoin explain"),
+    DISK_FULL = ("disk_full", 1, "no space left while it ran", Unanswered, "df -h"),
+    NOT_RECORDED = ("not_recorded", 1, "it said it succeeded, but its session does not hold what was said", Unanswered, "rejoin reply \"…\""),
+    TIME_LIMIT = ("time_limit", 124, "stopped by `--timeout`", Unanswered, "rejoin reply --timeout LONGER \"please go on\""),
+    COST_LIMIT = ("cost_limit", 124, "stopped by `--max-cost`", Unanswered, "rejoin reply --max-cost MORE \"please go on\""),
+    NOT_STARTED = ("not_started", 1, "the agent could not be started", Unanswered, "rejoin doctor"),
+    TURN_WOULD_RESEED = ("would_reseed", 5, "held back by `--no-reseed`", No, "rejoin explain --next"),
+    TURN_ENVELOPE = ("envelope", 5, "held back: the agent cannot be held to the permissions", No, "rejoin send --help"),
+    TURN_IN_USE = ("in_use", 4, "held back: another process has the session open", No, "rejoin explain --next"),
+    LOST = ("lost", 1, "its process is gone and nothing says how it ended", Unanswered, "rejoin show"),
+    UNKNOWN = ("unknown", 1, "it failed in a way nobody has seen yet", Unanswered, "rejoin explain"),
+}
+
+/// The row of a turn's error.
+pub(crate) fn of_class(class: Class) -> &'static Code {
+    match class {
+        Class::Refused => &REFUSED,
+        Class::Transient => &TRANSIENT,
+        Class::Quota => &QUOTA,
+        Class::Auth => &AUTH,
+        Class::ContextOverflow => &CONTEXT_OVERFLOW,
+        Class::Poisoned => &POISONED,
+        Class::InvalidRequest => &INVALID_REQUEST,
+        Class::Interrupted => &INTERRUPTED,
+        Class::Crashed => &CRASHED,
+        Class::DiskFull => &DISK_FULL,
+        Class::NotRecorded => &NOT_RECORDED,
+        Class::TimeLimit => &TIME_LIMIT,
+        Class::CostLimit => &COST_LIMIT,
+        Class::NotStarted => &NOT_STARTED,
+        Class::WouldReseed => &TURN_WOULD_RESEED,
+        Class::Envelope => &TURN_ENVELOPE,
+        Class::InUse => &TURN_IN_USE,
+        Class::Lost => &LOST,
+        Class::Unknown => &UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    fn page() -> String {
+        let mut page = String::from(
+            "# Errors\n\n\
+            <!-- Made from crates/rejoin/src/failure/codes.rs: REGENERATE=1 cargo test -p rejoin --bin rejoin errors -->\n\n\
+            Every error is one sentence on stderr, with a command to try; with `--json` it is\n\
+            `{\"error\":{\"code\",\"message\",\"try\"}}` on stdout. The exit code says the same to a script.\n",
+        );
+        let tables = [
+            ("Commands", "code", "Nothing ran, or nothing that could answer.", COMMANDS),
+            ("Turns", "class", "The turn ran, or was held back; it is printed with `\"error\":{\"class\",\"message\",\"try\"}`.", TURNS),
+        ];
+        for (title, head, intro, rows) in tables {
+            let _ = write!(page, "\n## {title}\n\n{intro}\n\n| {head} | exit | when | the message | try |\n|---|--:|---|---|---|\n");
+            for row in rows {
+                let Code { word, exit, when, kept, next } = row;
+                let _ = writeln!(page, "| `{word}` | {exit} | {when} | {} | `{next}` |", kept.words());
+            }
+        }
+        page.push_str("\nOther exit codes: 0 done · 7 a person is needed · 10 answered but not saved (`--must-save`) · 11 verify found damage · 130 and 143 interrupted.\n");
+        page
+    }
+
+    #[test]
+    fn docs_errors_md_is_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+        if std::env::var_os("REGENERATE").is_some() {
+            fs_err::write(path, page()).unwrap();
+        }
+        let found = fs_err::read_to_string(path).unwrap_or_default();
+        assert!(
+            found == page(),
+            "docs/errors.md is out of date; run: REGENERATE=1 cargo test -p rejoin --bin rejoin errors"
+        );
+    }
+
+    #[test]
+    fn every_class_has_its_own_row() {
+        for class in Class::ALL {
+            assert_eq!(of_class(*class).word, class.as_str());
+        }
+        assert_eq!(TURNS.len(), Class::ALL.len());
+        assert!(COMMANDS.iter().all(|code| !code.next.is_empty() && code.exit > 0));
+        assert!(matches!(USAGE.kept, Kept::No | Kept::None));
+    }
+}

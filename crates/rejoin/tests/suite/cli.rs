@@ -1,0 +1,237 @@
+//! The command line as a person meets it, with the demo agent.
+
+use rejoin_testkit::World;
+use serde_json::json;
+
+const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
+
+/// The README's first command.
+#[test]
+fn demo_shows_a_conversation_and_leaves_nothing() {
+    let mut world = World::new(REJOIN);
+    world.unset("REJOIN_HOME");
+    let temp = world.root().join("tmp");
+    std::fs::create_dir(&temp).unwrap();
+    world.set("TMPDIR", temp.to_str().unwrap());
+    let done = world.run(&["demo"]).ok();
+    let verdicts: Vec<&str> = done
+        .stdout
+        .lines()
+        .filter_map(|l| l.strip_prefix("rejoin: "))
+        .map(|l| l.split([',', ' ']).next().unwrap())
+        .collect();
+    assert_eq!(verdicts, ["started", "resumed", "reseeded", "resumed"]);
+    assert!(
+        done.stdout
+            .contains("Before that you told me: “My name is Ada and I like tea.”")
+    );
+    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(world.home()).unwrap().count(), 0);
+}
+
+#[test]
+fn reply_list_show_explain_and_json() {
+    let world = World::new(REJOIN);
+    let first = world.run(&["send", "-a", "demo", "hello there"]).ok();
+    assert_eq!(
+        first.stdout,
+        "You said “hello there”. Nothing came before it.\n"
+    );
+    assert!(
+        first.stderr.starts_with("rejoin: started · "),
+        "{}",
+        first.stderr
+    );
+    let second = world.run(&["reply", "--json", "again"]).ok().json();
+    assert_eq!(
+        (&second["agent"], &second["verdict"]),
+        (&json!("demo"), &json!("resumed"))
+    );
+    let handle = second["handle"]
+        .as_str()
+        .unwrap()
+        .split(':')
+        .next()
+        .unwrap()
+        .to_owned();
+    let list = world.run(&["list", "--json"]).ok().json();
+    assert_eq!(list["conversations"][0]["handle"], handle.as_str());
+    assert_eq!(list["conversations"][0]["title"], "hello there");
+    assert_eq!(list["conversations"][0]["state"], "idle");
+    for name in [
+        &handle,
+        &handle[..2],
+        "last",
+        second["conversation_id"].as_str().unwrap(),
+    ] {
+        let show = world.run(&["show", name, "--json"]).ok().json();
+        let texts: Vec<_> = show["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| m["text"].as_str().unwrap())
+            .collect();
+        assert_eq!(texts[0], "hello there");
+        assert_eq!(texts.len(), 4);
+        assert_eq!(show["sessions"][0]["state"], "confirmed");
+    }
+    assert_eq!(world.run(&["explain", "--json"]).ok().json(), second);
+    let past = world
+        .run(&["explain", &format!("{handle}:2"), "--json"])
+        .ok()
+        .json();
+    assert_eq!(past["verdict"], "started");
+    let next = world.run(&["explain", "--next", "--json"]).ok().json();
+    assert_eq!(
+        (&next["verdict"], &next["sent"]["resumed"]),
+        (&json!("resumed"), &json!(4))
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_sentence() {
+    let world = World::new(REJOIN);
+    let cases: [(&[&str], i32, &str); 8] = [
+        (
+            &["send", "-c", "nobody", "hi"],
+            3,
+            "error: there is no conversation `nobody`\n  try: rejoin list\n",
+        ),
+        (
+            &["reply", "hi"],
+            3,
+            "error: there is no conversation yet\n  try: rejoin list\n",
+        ),
+        (
+            &["send", "-a", "nobody", "hi"],
+            3,
+            "error: there is no agent `nobody`\n",
+        ),
+        (
+            &["send", "-a", "demo", "  "],
+            2,
+            "error: the message is empty\n",
+        ),
+        (
+            &["send", "-a", "demo", "-w", "/no/such/folder", "hi"],
+            2,
+            "error: the working folder /no/such/folder cannot be used",
+        ),
+        (
+            &["send", "-a", "demo", "--tools", "Bash", "hi"],
+            5,
+            "error: the demo agent has no tools",
+        ),
+        (
+            &["explain", "nobody"],
+            3,
+            "error: there is no conversation `nobody`",
+        ),
+        (
+            &["send", "--timeout", "soon", "hi"],
+            2,
+            "error: invalid value 'soon'",
+        ),
+    ];
+    for (args, code, text) in cases {
+        let done = world.run(args);
+        assert_eq!(done.code, code, "{args:?} {done:?}");
+        assert!(done.stderr.starts_with(text), "{args:?} {done:?}");
+        assert_eq!(done.stdout, "", "{args:?}");
+        let json = world.run(&[args, &["--json"]].concat());
+        assert_eq!(json.code, code);
+        assert!(json.json()["error"]["message"].is_string(), "{json:?}");
+    }
+    assert_eq!(
+        world.run(&["list", "--json"]).ok().json()["conversations"],
+        json!([])
+    );
+}
+
+/// Nobody is answered by the demo agent without having asked for it.
+#[test]
+fn a_missing_agent_is_not_replaced() {
+    let mut world = World::new(REJOIN);
+    world.set("PATH", "/usr/bin:/bin");
+    let done = world.run(&["send", "hello"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.stderr.contains("claude is not installed"), "{done:?}");
+    assert!(
+        done.stderr
+            .contains("npm install -g @anthropic-ai/claude-code"),
+        "{done:?}"
+    );
+}
+
+/// A hostile file in a cloned folder chooses nothing.
+#[test]
+fn a_repository_cannot_choose_the_program() {
+    let world = World::new(REJOIN);
+    let evil = world.root().join("evil");
+    std::fs::write(&evil, "#!/bin/sh\ntouch \"$REJOIN_TEST_WORLD/ran\"\n").unwrap();
+    std::fs::write(
+        world.work().join("rejoin.toml"),
+        format!("[agents.claude]\nbin = {evil:?}\n"),
+    )
+    .unwrap();
+    let done = world.run(&["send", "hello"]);
+    assert_eq!(done.code, 5, "{done:?}");
+    assert!(done.stderr.contains("agents.claude.bin"), "{done:?}");
+    assert!(!world.root().join("ran").exists());
+    world.run(&["list"]).ok();
+}
+
+#[test]
+fn a_wrong_key_in_the_configuration_is_named_with_its_line() {
+    let world = World::new(REJOIN);
+    let file = world.root().join("c.toml");
+    std::fs::write(
+        &file,
+        "default_agent = \"demo\"\n[resume]\ncontext_treshold = 0.5\n",
+    )
+    .unwrap();
+    let done = world.run(&["--config", file.to_str().unwrap(), "list"]);
+    assert_eq!(done.code, 2);
+    assert!(
+        done.stderr
+            .contains("c.toml, line 3: unknown field `context_treshold`"),
+        "{done:?}"
+    );
+    std::fs::write(&file, "[resume]\ncontext_threshold = 7.0\n").unwrap();
+    let done = world.run(&["--config", file.to_str().unwrap(), "list"]);
+    assert_eq!(done.code, 2);
+}
+
+#[test]
+fn events_stream_as_json_lines() {
+    let world = World::new(REJOIN);
+    let done = world.run(&["send", "-a", "demo", "--stream", "hello"]).ok();
+    let events: Vec<serde_json::Value> = done
+        .stdout
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let types: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        types,
+        [
+            "turn.accepted",
+            "turn.decided",
+            "turn.started",
+            "text",
+            "usage",
+            "turn.ended"
+        ]
+    );
+    let seqs: Vec<i64> = events.iter().map(|e| e["seq"].as_i64().unwrap()).collect();
+    assert!(seqs.is_sorted() && seqs.windows(2).all(|w| w[0] < w[1]));
+}
+
+#[test]
+fn a_prompt_comes_from_stdin_too() {
+    let world = World::new(REJOIN);
+    for args in [&["send", "-a", "demo", "-"][..], &["send", "-a", "demo"]] {
+        let done = world.run_with_stdin(args, "piped words".as_bytes()).ok();
+        assert!(done.stdout.contains("piped words"));
+    }
+}

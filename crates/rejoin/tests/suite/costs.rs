@@ -1,0 +1,133 @@
+//! Cost is the turn's own (promise 8, C-34..C-39): 2.1.197 reports totals per process, 2.1.325 over
+//! the whole session, and which of them a binary does is proven on first sight.
+
+use rejoin_testkit::{
+    CLAUDE_NEW, CLAUDE_OLD, Chronicle, Continued, World, answer, answering, claude, costing,
+    on_both_claudes, steps,
+};
+use serde_json::{Value, json};
+
+on_both_claudes!(every_turn_costs_what_it_costs, sub_agents_are_included);
+
+fn cost(turn: &Value) -> f64 {
+    turn["cost_usd"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no cost: {turn:#}"))
+}
+
+#[track_caller]
+fn assert_money(found: f64, expected: f64) {
+    assert!(
+        (found - expected).abs() < 2.5e-6,
+        "${found}, expected ${expected}"
+    );
+}
+
+/// A dear turn first, so that a running total cannot pass for the cost of a cheap one.
+struct Prices {
+    cheap: f64,
+    per_output: f64,
+}
+
+impl Prices {
+    /// Two turns: 100,000 tokens of output, then 100; ten of input each.
+    #[track_caller]
+    fn learn(story: &mut Chronicle) -> Self {
+        let first = story.scripted(Continued::Started, &answering(1, 10, 100_000), &[]);
+        let second = story.scripted(Continued::Resumed, &answering(2, 10, 100), &[]);
+        let (dear, cheap) = (cost(&first), cost(&second));
+        assert!(
+            dear > 0.5 && cheap > 0.0 && cheap < dear / 500.0,
+            "{dear} {cheap}"
+        );
+        Self {
+            cheap,
+            per_output: (dear - cheap) / 99_900.0,
+        }
+    }
+
+    fn of(&self, output: u32) -> f64 {
+        self.cheap + self.per_output * (f64::from(output) - 100.0)
+    }
+}
+
+fn every_turn_costs_what_it_costs(world: World) {
+    let mut story = Chronicle::new(world);
+    let prices = Prices::learn(&mut story);
+    // One call that is paid for, then a failure; the session is cut back, and with it what it
+    // remembers of its cost.
+    let tool = json!({"tools": [{"name": "Read", "input": {"file_path": "none"}}]});
+    let script = json!([costing(10, 50_000, &tool), {"status": 400}]);
+    let failed = story.fails(&steps(3, &script), &[]);
+    assert_money(cost(&failed), prices.of(50_000));
+    let after = story.scripted(Continued::Resumed, &answering(4, 10, 100), &[]);
+    assert_money(cost(&after), prices.cheap);
+    let retold = Continued::Reseeded("fresh_requested");
+    let fresh = story.scripted(retold, &answering(5, 10, 100), &["--fresh-session"]);
+    assert_money(cost(&fresh), prices.cheap);
+
+    let shown = story.world.run(&["show", "k", "--json"]).ok().json();
+    let turns = shown["turns"].as_array().unwrap();
+    let sum: f64 = turns.iter().map(cost).sum();
+    assert_eq!(turns.len(), 5);
+    assert_money(shown["conversation"]["cost_usd"].as_f64().unwrap(), sum);
+}
+
+fn sub_agents_are_included(world: World) {
+    let mut story = Chronicle::new(world);
+    let prices = Prices::learn(&mut story);
+    let job = json!([costing(10, 70_000, &json!({"text": "the sub job is done"}))]);
+    let call = json!({"tools": [{"name": "Agent", "input": {
+        "description": "sub job", "subagent_type": "general-purpose",
+        "run_in_background": false, "prompt": format!("do it #j:{job}#"),
+    }}]});
+    let last = costing(10, 100, &json!({"text": answer(3)}));
+    let script = steps(3, &json!([costing(10, 100, &call), last]));
+    let turn = story.scripted(Continued::Resumed, &script, &[]);
+    assert_eq!(turn["usage"]["input"], 30, "{turn:#}");
+    assert_eq!(turn["usage"]["output"], 70_200, "{turn:#}");
+    assert_money(cost(&turn), 2.0 * prices.cheap + prices.of(70_000));
+    let after = story.scripted(Continued::Resumed, &answering(4, 10, 100), &[]);
+    assert_money(cost(&after), prices.cheap);
+}
+
+/// Without a store that knows the binary: it is proven before its first turn.
+fn proven_on_first_sight(version: &str) {
+    let Some(bin) = claude(version) else { return };
+    let mut world = World::new(env!("CARGO_BIN_EXE_rejoin"));
+    world.use_claude(&bin);
+    let mut story = Chronicle::new(world);
+    Prices::learn(&mut story);
+    // The proof has a model, a home and a folder of its own.
+    assert_eq!(story.world.model.requests().len(), 2);
+    assert_eq!(story.world.claude_sessions().len(), 1);
+}
+
+#[test]
+fn claude_2_1_197_is_proven_on_first_sight() {
+    proven_on_first_sight(CLAUDE_OLD);
+}
+
+#[test]
+fn claude_2_1_325_is_proven_on_first_sight() {
+    proven_on_first_sight(CLAUDE_NEW);
+}
+
+/// 2.1.325 counts from zero in a session that 2.1.197 wrote: the dear turns before are not its own.
+#[test]
+fn an_upgraded_binary_charges_only_its_own_turn() {
+    let rejoin = env!("CARGO_BIN_EXE_rejoin");
+    let (Some(world), Some(new)) = (World::claude(rejoin, CLAUDE_OLD), claude(CLAUDE_NEW)) else {
+        return;
+    };
+    let mut story = Chronicle::new(world);
+    story.scripted(Continued::Started, &answering(1, 10, 50_000), &[]);
+    story.world.use_claude(&new);
+    let turn = |story: &mut Chronicle, output| {
+        let script = answering(story.next(), 10, output);
+        cost(&story.scripted(Continued::Resumed, &script, &[]))
+    };
+    let dear = turn(&mut story, 100_000);
+    assert_money(turn(&mut story, 100_000), dear);
+    assert!(dear > 1e3 * turn(&mut story, 1) / 2.0);
+}

@@ -1,0 +1,61 @@
+//! The house in order: no file too long, no test file forgotten.
+
+use std::path::{Path, PathBuf};
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with(".deps") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn files_stay_readable() {
+    let mut found = vec![];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    sources(&root.join("crates"), &mut found);
+    sources(&root.join("benches"), &mut found);
+    assert!(found.len() > 60);
+    let long: Vec<_> = found
+        .iter()
+        .map(|path| (std::fs::read_to_string(path).unwrap().lines().count(), path))
+        .filter(|(lines, _)| *lines > 500)
+        .collect();
+    assert!(long.is_empty(), "split by concept: {long:?}");
+}
+
+#[test]
+fn no_test_file_is_forgotten() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for tests in std::fs::read_dir(root)
+        .unwrap()
+        .flatten()
+        .map(|c| c.path().join("tests"))
+    {
+        let Ok(mut list) = std::fs::read_to_string(tests.join("all.rs")) else {
+            continue;
+        };
+        list.push_str(&std::fs::read_to_string(tests.join("suite/mod.rs")).unwrap_or_default());
+        for folder in ["suite", "all"] {
+            for file in std::fs::read_dir(tests.join(folder))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                let name = file.file_name().to_str().unwrap().to_owned();
+                let Some(module) = name.strip_suffix(".rs").filter(|n| *n != "mod") else {
+                    continue;
+                };
+                assert!(
+                    list.contains(&format!("mod {module};")),
+                    "{} is not in all.rs",
+                    file.path().display()
+                );
+            }
+        }
+    }
+}
