@@ -18,10 +18,7 @@ use serde_json::{Value, json};
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 
 fn main() {
-    let rounds = std::env::args()
-        .filter_map(|a| a.parse().ok())
-        .next()
-        .unwrap_or(25);
+    let rounds = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(25);
     println!("| what | bare, median | rejoin, median | added | share |\n|---|--:|--:|--:|--:|");
     demo(rounds * 4);
     for version in [CLAUDE_OLD, CLAUDE_NEW] {
@@ -57,7 +54,7 @@ fn demo(rounds: usize) {
         let with = timed(|| drop(world.run(&["send", "-q", "-k", "k", "hello"]).ok()));
         (alone, with)
     });
-    row("demo agent, a turn", pairs.collect());
+    row("demo agent, a turn", &pairs.collect::<Vec<_>>());
 }
 
 /// Turn N of a long conversation costs what turn 10 costs.
@@ -93,7 +90,10 @@ fn demo_at(turns: usize, rounds: usize) {
         let with = timed(|| drop(world.run(&["send", "-q", "-k", "k", "hello"]).ok()));
         (alone, with)
     });
-    row(&format!("demo agent, after {turns} turns"), pairs.collect());
+    row(
+        &format!("demo agent, after {turns} turns"),
+        &pairs.collect::<Vec<_>>(),
+    );
 }
 
 fn claude(version: &str, rounds: usize) {
@@ -133,7 +133,7 @@ fn claude(version: &str, rounds: usize) {
     });
     row(
         &format!("Claude Code {version}, a resumed turn"),
-        pairs.collect(),
+        &pairs.collect::<Vec<_>>(),
     );
 }
 
@@ -143,7 +143,10 @@ fn version(rounds: usize) {
         let alone = bare(&world, &["/bin/true"], "");
         (alone, timed(|| drop(world.run(&["--version"]).ok())))
     });
-    row("`rejoin --version` (bare: /bin/true)", pairs.collect());
+    row(
+        "`rejoin --version` (bare: /bin/true)",
+        &pairs.collect::<Vec<_>>(),
+    );
 }
 
 fn shim() {
@@ -207,7 +210,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn row(what: &str, pairs: Vec<(Duration, Duration)>) {
+fn row(what: &str, pairs: &[(Duration, Duration)]) {
     let median = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]

@@ -18,6 +18,11 @@ pub trait Adapter: Send + Sync {
     /// How to get it, for the error when it is missing.
     fn install(&self) -> &'static str;
 
+    /// Where its login can be; none: it needs none.
+    fn login(&self) -> Option<Login> {
+        None
+    }
+
     /// Arguments that go before all others (the built-in agent is a hidden command of rejoin).
     fn prelude(&self) -> &'static [&'static str] {
         &[]
@@ -38,6 +43,11 @@ pub trait Adapter: Send + Sync {
 
     /// Can the CLI be held to these permissions? Else one sentence saying what it can.
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String>;
+
+    /// Paths in a message that the CLI would read if it were left its meaning (`--raw`).
+    fn mentions(&self, _message: &str) -> Vec<String> {
+        vec![]
+    }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec;
 
@@ -62,6 +72,17 @@ pub trait Adapter: Send + Sync {
     fn live_mark(&self, _bytes: &[u8]) -> Option<LiveMark> {
         None
     }
+}
+
+/// What shows that a CLI is logged in, without reading any of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Login {
+    /// Variables that hold a key, or say that another service knows one.
+    pub variables: &'static [&'static str],
+    /// A file beneath [`Adapter::home`].
+    pub file: &'static str,
+    /// How to log in.
+    pub how: &'static str,
 }
 
 /// What was found out about one binary, once; cached with its identity.
@@ -110,6 +131,8 @@ pub struct RunOrder<'a> {
     pub max_cost: Option<Micros>,
     /// The user's own message keeps its CLI meaning (`--raw`).
     pub raw: bool,
+    /// Of its mentions, those that lead out of the folder; they stay text even so.
+    pub outside: &'a [String],
     pub neutral: Neutral,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rejoin_core::{Envelope, Runtime, SessionId};
 use serde::Deserialize;
 
-use crate::adapter::{Adapter, CommandSpec, LiveMark, ProofEnv, RunOrder, SessionReader};
+use crate::adapter::{Adapter, CommandSpec, LiveMark, Login, ProofEnv, RunOrder, SessionReader};
 use crate::environment::EnvRules;
 use crate::stream::StreamParser;
 
@@ -36,6 +36,14 @@ impl Adapter for Claude {
         "npm install -g @anthropic-ai/claude-code"
     }
 
+    fn login(&self) -> Option<Login> {
+        Some(Login {
+            variables: environment::LOGINS,
+            file: ".credentials.json",
+            how: "claude /login, or export ANTHROPIC_API_KEY=…",
+        })
+    }
+
     fn runtime(&self, version_output: &str) -> Option<Runtime> {
         probe::runtime(version_output)
     }
@@ -54,6 +62,10 @@ impl Adapter for Claude {
 
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String> {
         permission::express(envelope, as_root)
+    }
+
+    fn mentions(&self, message: &str) -> Vec<String> {
+        neutral::paths(message)
     }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {

@@ -9,7 +9,7 @@ mod environment;
 mod stream;
 
 pub use adapter::{
-    Adapter, CommandSpec, Facts, LiveMark, Neutral, ProofEnv, ReadEntry, Reading, RunOrder,
+    Adapter, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ReadEntry, Reading, RunOrder,
     SessionReader,
 };
 pub use environment::{EnvRules, MARKER, compose_env};

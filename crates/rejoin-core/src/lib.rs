@@ -37,7 +37,7 @@ pub use outcome::{Class, Failure, Outcome, PinEffect};
 pub use permission::{Envelope, PermissionMode};
 pub use pin::{FileMark, Folder, Pin, PinState, Seen};
 pub use plan::{CatchUp, Prompt, Transcript, TrustedSession, TurnPlan, Way};
-pub use reason::{Reason, Verdict};
+pub use reason::{Reason, UnknownWord, Verdict};
 pub use scope::{Scope, ScopeValue, Scoped, in_scope, scope_differs};
 pub use situation::{
     AfterCompaction, Capability, EnvelopeFact, FolderFact, Fresh, HistoryFacts, ModelChange,

@@ -46,6 +46,14 @@ pub enum Reason {
     Rejected,
 }
 
+/// A word that is none of those it could be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is none of {known}")]
+pub struct UnknownWord {
+    pub text: String,
+    pub known: String,
+}
+
 macro_rules! words {
     ($type:ident { $($variant:ident => $word:literal,)+ }) => {
         impl $type {
@@ -63,11 +71,14 @@ macro_rules! words {
         }
 
         impl FromStr for $type {
-            type Err = crate::ids::BadId;
+            type Err = crate::reason::UnknownWord;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::ALL.iter().copied().find(|w| w.as_str() == text)
-                    .ok_or_else(|| crate::ids::BadId(text.to_owned()))
+                    .ok_or_else(|| {
+                        let known: Vec<_> = Self::ALL.iter().map(|w| w.as_str()).collect();
+                        crate::reason::UnknownWord { text: text.to_owned(), known: known.join(", ") }
+                    })
             }
         }
     };

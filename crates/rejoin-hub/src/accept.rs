@@ -83,8 +83,7 @@ impl Hub {
             Some(conversation) => conversation,
             None => self.start_conversation(&mut tx, incoming, now).await?,
         };
-        let busy = tx.unfinished_turn(conversation.id).await?.is_some()
-            || tx.oldest_queued(conversation.id).await?.is_some();
+        let busy = !created && tx.is_busy(conversation.id).await?;
         if incoming.refuse_if_busy && busy {
             return Err(Error::Busy);
         }

@@ -6,6 +6,8 @@ pub enum Error {
     Store(#[from] rejoin_store::Error),
     #[error("{0}")]
     NotFound(String),
+    #[error("there is no conversation yet")]
+    NoneYet,
     /// The handle or prefix names several.
     #[error("`{text}` could be {choices}")]
     Ambiguous { text: String, choices: String },

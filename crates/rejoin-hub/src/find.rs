@@ -37,14 +37,19 @@ impl Hub {
                 message: None,
             });
         }
-        Err(Error::NotFound(match self.nearest(name).await? {
-            None => format!("there is no conversation `{name}`"),
-            Some(near) => format!("there is no conversation `{name}`; did you mean `{near}`?"),
-        }))
+        Err(Error::NotFound(
+            match self.nearest(parsed.conversation).await? {
+                None => format!("there is no conversation `{name}`"),
+                Some(near) => format!("there is no conversation `{name}`; did you mean `{near}`?"),
+            },
+        ))
     }
 
     /// The handle or key that was probably meant, among those used lately.
     async fn nearest(&self, name: &str) -> Result<Option<String>> {
+        if name.len() > 64 {
+            return Ok(None);
+        }
         let mut read = self.store.read().await?;
         let filter = ListFilter {
             limit: LATELY,
@@ -137,14 +142,14 @@ impl Hub {
                 ..ListFilter::default()
             })
             .await?;
-        Ok(Error::NotFound(match newest.first() {
-            None => "there is no conversation yet".into(),
-            Some(c) => format!(
+        Ok(match newest.first() {
+            None => Error::NoneYet,
+            Some(c) => Error::NotFound(format!(
                 "no conversation was used in this folder; the newest elsewhere is {} in {}",
                 read.short_handle(&c.handle).await?,
                 c.workdir
-            ),
-        }))
+            )),
+        })
     }
 }
 

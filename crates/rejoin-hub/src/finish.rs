@@ -68,7 +68,6 @@ impl Hub {
             .short_handle(&claimed.conversation.handle)
             .await?;
         let mut tx = self.store.begin().await?;
-        tx.holds(turn.id, turn.fence).await?;
         let answer = match (&settled.answer, reply) {
             (Some(text), Some(id)) => {
                 let new = NewMessage {

@@ -155,8 +155,8 @@ impl Hub {
         spool: u64,
     ) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
-        tx.advance_spool(claimed.turn.id, n, spool as i64).await?;
+        tx.advance_spool(claimed.turn.id, claimed.turn.fence, n, spool as i64)
+            .await?;
         tx.add_events(
             claimed.conversation.id,
             claimed.turn.id,

@@ -212,11 +212,13 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
         Some(id) => read.message(id).await?,
         None => None,
     };
-    let asked = read.message(turn.message).await?;
-    let seq = reply
-        .as_ref()
-        .or(asked.as_ref())
-        .map_or(0, |m| m.message.seq);
+    let seq = match &reply {
+        Some(reply) => reply.message.seq,
+        None => read
+            .message(turn.message)
+            .await?
+            .map_or(0, |m| m.message.seq),
+    };
     let attempts = read.attempts(turn.id).await?;
     Ok(TurnView {
         conversation_id: turn.conversation,

@@ -80,6 +80,8 @@ pub(crate) enum Ending {
     Hangs(Duration),
     /// The connection drops after so many pieces of text.
     CutAfter(usize),
+    /// The stream ends after the text as if there were nothing more to come.
+    Unfinished,
 }
 
 /// Settles a step for one request.
@@ -111,6 +113,7 @@ pub(crate) fn settle(
     let ending = match (step.hang_ms, step.cut_after) {
         (Some(ms), _) => Ending::Hangs(Duration::from_millis(ms)),
         (None, Some(pieces)) => Ending::CutAfter(pieces),
+        (None, None) if step.unfinished => Ending::Unfinished,
         (None, None) => Ending::Complete,
     };
     let recalled = step.recall.then(|| conversation.recall());

@@ -6,6 +6,9 @@ pub(crate) struct Conversation {
     pub(crate) model: String,
     pub(crate) delivery: Wanted,
     pub(crate) messages: Vec<Message>,
+    /// What satisfies a request that the CLI makes for itself (a title, a choice of model). Such a
+    /// request repeats the user's words, but no script is meant for it.
+    pub(crate) aside: Option<String>,
 }
 
 /// Whether the caller wants to watch the answer grow.

@@ -77,7 +77,7 @@ pub(crate) fn whole(answer: &Answer) -> (Duration, Arrival) {
     match answer.ending {
         Ending::Complete => (writing, Arrival::Arrives),
         Ending::Hangs(time) => (time, Arrival::Breaks),
-        Ending::CutAfter(_) => (writing, Arrival::Breaks),
+        Ending::CutAfter(_) | Ending::Unfinished => (writing, Arrival::Breaks),
     }
 }
 
@@ -92,7 +92,8 @@ fn plan(answer: &Answer, frames: Vec<Frame>) -> Vec<Act> {
     let mut texts = 0;
     for frame in frames {
         let broken_off = match answer.ending {
-            Ending::Complete => None,
+            Ending::Unfinished if texts > 0 && frame.part == Part::Rest => return acts,
+            Ending::Complete | Ending::Unfinished => None,
             Ending::Hangs(time) => (frame.part != Part::Opening).then_some(time),
             // The frame after the last allowed piece is the first that is not sent; with no piece
             // allowed the text still begins.
@@ -177,6 +178,7 @@ mod tests {
             (5, Ending::CutAfter(1), "open start a 5 10 break"),
             (0, Ending::CutAfter(2), "open start a b 10 break"),
             (0, Ending::CutAfter(9), "open start a b 10 break"),
+            (5, Ending::Unfinished, "open start a 5 b 5"),
         ];
         for (delay, ending, expected) in table {
             assert_eq!(planned(delay, ending), expected, "{ending:?}");

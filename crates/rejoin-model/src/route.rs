@@ -75,14 +75,24 @@ pub(crate) async fn route(
             Ok(()) if parts.method == Method::HEAD && parts.uri.path() == "/" => {
                 StatusCode::OK.into_response()
             }
-            Ok(()) => failed(
-                &shared,
-                None,
-                &Fault::new(404, "there is nothing at this path"),
-            ),
+            Ok(()) => match looked_up(&parts) {
+                Some(found) => json(&shared, StatusCode::OK, &found),
+                None => failed(
+                    &shared,
+                    None,
+                    &Fault::new(404, "there is nothing at this path"),
+                ),
+            },
             Err(fault) => failed(&shared, None, &fault),
         },
     }
+}
+
+fn looked_up(parts: &Parts) -> Option<Value> {
+    let asked = parts.method == Method::GET;
+    asked
+        .then(|| dialects::looked_up(parts.uri.path()))
+        .flatten()
 }
 
 async fn generate(
@@ -101,7 +111,12 @@ async fn generate(
     let conversation = read.as_ref().cloned().unwrap_or_default();
     let step = read.and_then(|_| next_step(shared, dialect, &conversation, &mut request));
     let outcome = match step {
-        Ok(step) => settle(step, &conversation, &shared.options.usage, &shared.ids),
+        Ok(step) => {
+            let tools = step.tools.into_iter().map(|call| dialect.tool(call));
+            let tools = tools.collect();
+            let step = Step { tools, ..step };
+            settle(step, &conversation, &shared.options.usage, &shared.ids)
+        }
         Err(fault) => {
             request.note = format!("refused: {}", fault.message);
             Outcome::Failed(fault)
@@ -112,21 +127,40 @@ async fn generate(
     }
     match outcome {
         Outcome::Refused => severed(switch),
-        Outcome::Failed(fault) => failed(shared, Some(dialect), &fault),
+        Outcome::Failed(fault) => {
+            let streamed = conversation.delivery == Wanted::Streamed;
+            match streamed.then(|| dialect.failure_frames(&fault)).flatten() {
+                Some(frames) => {
+                    let body: String = frames.into_iter().map(|frame| frame.bytes).collect();
+                    respond(
+                        shared,
+                        StatusCode::OK,
+                        "text/event-stream",
+                        Body::from(body),
+                    )
+                }
+                None => failed(shared, Some(dialect), &fault),
+            }
+        }
         Outcome::Answered(answer) => {
             answered(shared, dialect, switch, conversation.delivery, &answer).await
         }
     }
 }
 
-/// Queued steps come before everything, also before a strict look at the history: they are for
-/// the next requests whatever these contain.
+/// Queued steps come before scripts, also before a strict look at the history: they are for the
+/// next requests whatever these contain. Only what a CLI asks for itself is left out: whether it
+/// asks depends on its version and settings, so nobody could count on it.
 fn next_step(
     shared: &Shared,
     dialect: &dyn Dialect,
     conversation: &Conversation,
     request: &mut Request,
 ) -> Result<Step, Fault> {
+    if let Some(answer) = &conversation.aside {
+        request.note = String::from("aside");
+        return Ok(Step::text(answer));
+    }
     if let Some(step) = shared.queue().pop_front() {
         request.script = Some("queue".to_owned());
         request.note = String::from("script=queue step=0");

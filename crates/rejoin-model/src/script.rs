@@ -58,6 +58,9 @@ pub struct Step {
     /// Drop the connection after so many pieces of text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_after: Option<usize>,
+    /// End the stream in good order after the text, but without the answer's own end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// Close the connection without an answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refuse: bool,
@@ -91,6 +94,15 @@ pub struct ToolCall {
     pub name: String,
     #[serde(default = "empty_object")]
     pub input: Value,
+}
+
+impl ToolCall {
+    pub fn new(name: impl Into<String>, input: Value) -> Self {
+        Self {
+            name: name.into(),
+            input,
+        }
+    }
 }
 
 /// Token counts of the input; what is absent keeps its default.

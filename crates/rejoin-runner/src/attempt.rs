@@ -5,19 +5,17 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{CommandSpec, MARKER, RunOrder};
-use rejoin_core::{
-    Budget, Composed, Decision, FileMark, Material, Message, Reason, Role, SessionId, TurnPlan,
-    compose,
-};
-use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, Confirmed, HubLink, PinStart, fault};
+use rejoin_core::{Budget, Composed, Decision, Material, Message, Role, TurnPlan, compose};
+use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, HubLink, PinStart, fault};
 use rejoin_store::TurnRecord;
-use serde_json::json;
 
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::look::Looked;
 use crate::process::{SELF, ShimChild, spawn_shim};
+use crate::record::record;
+use crate::relocate::bring_here;
 use crate::shim::Spec;
 
 /// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
@@ -54,6 +52,7 @@ impl<L: HubLink> Preparing<'_, L> {
         let (composed, caught_up_by) = self.words(plan).await?;
         let new_session = self.link.clock().foreign_id()?;
         let prompt_id = self.link.clock().foreign_id()?.to_string();
+        let outside = self.outside(&composed.message);
         let order = RunOrder {
             plan,
             composed: &composed,
@@ -65,16 +64,19 @@ impl<L: HubLink> Preparing<'_, L> {
             extra_args: &looked.settings.args,
             max_cost: claimed.request.max_cost,
             raw: claimed.request.raw,
+            outside: &outside,
             neutral: looked.binary.facts.neutral,
         };
         let session = order.session().clone();
         let command = looked.adapter.command(&order);
-        let record = self.record(plan, decision, &composed, caught_up_by, &session, &command);
+        let mut record = record(claimed, looked, plan, decision, &composed, &command);
+        record.caught_up_by = caught_up_by;
+        record.session_id = Some(session.to_string());
         let pinned = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
         let (pin, confirmed) = match (plan, pinned) {
             (TurnPlan::Resume { .. }, Some(pin)) => (
                 PinStart::Existing(pin.id),
-                Some(self.bring_here(pin, &session)?),
+                Some(bring_here(looked, pin, &session)?),
             ),
             (TurnPlan::Resume { .. }, None) => {
                 return Err(Error::Internal("a session without a pin".into()));
@@ -164,6 +166,25 @@ impl<L: HubLink> Preparing<'_, L> {
         Ok((folder, child))
     }
 
+    /// Mentions of a raw message that lead out of the folder, through a link or otherwise.
+    fn outside(&self, message: &str) -> Vec<String> {
+        if !self.claimed.request.raw {
+            return vec![];
+        }
+        let folder = Path::new(&self.looked.folder.path);
+        let leads_out = |path: &String| {
+            // The CLI drops what follows a word at its end, so a shorter name may be meant.
+            let words = path.trim_end_matches(|c: char| !c.is_alphanumeric());
+            [path.as_str(), words]
+                .iter()
+                .filter_map(|p| fs_err::canonicalize(folder.join(p)).ok())
+                .any(|real| !real.starts_with(folder))
+        };
+        let mut found = self.looked.adapter.mentions(message);
+        found.retain(leads_out);
+        found
+    }
+
     async fn words(&self, plan: &TurnPlan) -> Result<(Composed, Option<String>)> {
         let (claimed, outlook) = (self.claimed, &self.looked.outlook);
         let rest;
@@ -190,103 +211,6 @@ impl<L: HubLink> Preparing<'_, L> {
             .map_err(|e| Error::Internal(e.to_string()))?;
         Ok((composed, by))
     }
-
-    fn record(
-        &self,
-        plan: &TurnPlan,
-        decision: &Decision<'_>,
-        composed: &Composed,
-        caught_up_by: Option<String>,
-        session: &SessionId,
-        command: &CommandSpec,
-    ) -> TurnRecord {
-        let request = &self.claimed.request;
-        let checks: Vec<_> = decision
-            .checks
-            .iter()
-            .map(|c| json!({"check": c.check.to_string(), "ok": c.ok, "evidence": c.evidence.to_string()}))
-            .collect();
-        let failed = decision.checks.iter().find(|c| c.ok == Some(false));
-        let because = match plan.reason() {
-            Some(Reason::Rejected) => Some(format!(
-                "{} does not know its session any more",
-                self.claimed.turn.agent
-            )),
-            Some(Reason::FirstTurn) | None => None,
-            Some(_) => failed.map(|c| c.evidence.to_string()),
-        };
-        let mut argv = vec![self.looked.binary.path.display().to_string()];
-        argv.extend(
-            self.looked
-                .adapter
-                .prelude()
-                .iter()
-                .map(ToString::to_string),
-        );
-        argv.extend(command.args.iter().cloned());
-        TurnRecord {
-            checks: checks.into(),
-            sent: composed.sent,
-            session_id: Some(session.to_string()),
-            policy: json!({
-                "context_threshold": request.context_threshold, "breaker": request.breaker,
-                "model_change": request.model_change, "after_compaction": request.after_compaction,
-                "scope": self.claimed.conversation.scope, "permission": request.envelope.mode,
-            }),
-            command: without_secrets(argv),
-            runtime: Some(self.looked.binary.facts.runtime.to_string()),
-            folder: Some(self.looked.folder.path.clone()),
-            because,
-            caught_up_by,
-            ..TurnRecord::default()
-        }
-    }
-
-    /// The session as confirmed. If the folder moved, a copy is put where the CLI will look for it.
-    fn bring_here(&self, pin: &rejoin_core::Pin, session: &SessionId) -> Result<Confirmed> {
-        let looked = self.looked;
-        let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
-        let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
-        let here = looked.adapter.session_file(&looked.folder.path, session);
-        let file = FileMark {
-            path: here,
-            ..mark.clone()
-        };
-        if file.path != mark.path {
-            copy_session(&looked.home, &mark.path, &file)
-                .map_err(Error::io("bringing the session to this folder"))?;
-        }
-        Ok(Confirmed {
-            file,
-            cursor: pin.cursor.clone(),
-            total: pin.total,
-            failures: pin.failures,
-            compacted: pin.compacted,
-        })
-    }
-}
-
-/// Never over another file: one that differs is kept aside.
-fn copy_session(home: &Path, from: &str, to: &FileMark) -> std::io::Result<()> {
-    let target = home.join(&to.path);
-    if crate::marks::compare(home, to) == rejoin_core::SessionFact::Verified {
-        return Ok(());
-    }
-    if let Some(parent) = target.parent() {
-        fs_err::create_dir_all(parent)?;
-    }
-    if target.exists() {
-        let stamp =
-            fs_err::metadata(&target).map_or(0, |m| std::os::unix::fs::MetadataExt::mtime(&m));
-        fs_err::rename(
-            &target,
-            target.with_extension(format!("jsonl.aside-{stamp}")),
-        )?;
-    }
-    let temp = target.with_extension("jsonl.rejoin-tmp");
-    fs_err::copy(home.join(from), &temp)?;
-    fs_err::File::open(&temp)?.sync_all()?;
-    fs_err::rename(&temp, &target)
 }
 
 /// Never used twice: the folder of a run that was called off stays so, and a shim that comes late
@@ -325,32 +249,6 @@ fn others(rest: &[Message], claimed: &Claimed) -> Option<String> {
     names.sort();
     names.dedup();
     (!names.is_empty()).then(|| names.join(" and "))
-}
-
-/// Arguments are not the place for secrets, but people put them there.
-fn without_secrets(argv: Vec<String>) -> Vec<String> {
-    let secret = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        ["key", "token", "secret", "password"]
-            .iter()
-            .any(|word| name.contains(word))
-    };
-    let mut hide_next = false;
-    argv.into_iter()
-        .map(|arg| {
-            let hide = std::mem::replace(
-                &mut hide_next,
-                arg.starts_with("--") && !arg.contains('=') && secret(&arg),
-            );
-            match arg.split_once('=') {
-                _ if hide => "[removed]".into(),
-                Some((name, _)) if name.starts_with("--") && secret(name) => {
-                    format!("{name}=[removed]")
-                }
-                _ => arg,
-            }
-        })
-        .collect()
 }
 
 fn text(path: &Path) -> Result<String> {

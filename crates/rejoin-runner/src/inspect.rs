@@ -67,7 +67,7 @@ pub fn machine(home: &Path) -> Machine {
     Machine {
         subreaper: nix::sys::prctl::get_child_subreaper().is_ok(),
         proc: tree::read(nix::unistd::getpid().as_raw()).is_some(),
-        free_bytes: stat.map(|s| s.blocks_available() as u64 * s.fragment_size() as u64),
+        free_bytes: stat.map(|s| s.blocks_available() * s.fragment_size()),
     }
 }
 
@@ -101,5 +101,7 @@ pub fn turn_processes() -> Vec<TurnProcess> {
 pub fn turn_folders(home: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(home.join("turns"));
     let names = entries.into_iter().flatten().flatten();
-    names.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
 }

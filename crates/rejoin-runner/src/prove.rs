@@ -180,6 +180,7 @@ impl Bench<'_> {
             envelope: &Envelope::default(),
             extra_args: &self.settings.args,
             max_cost: None,
+            outside: &[],
             raw: false,
             neutral: self.neutral,
         };

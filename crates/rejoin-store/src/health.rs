@@ -33,7 +33,8 @@ impl Store {
         let Ok(meta) = fs_err::metadata(path) else {
             return Ok(None);
         };
-        let log = path.with_extension("db-wal");
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
         let mut health = Health {
             bytes: meta.len() + fs_err::metadata(log).map_or(0, |m| m.len()),
             known_schema: crate::open::newest_schema(),
@@ -63,14 +64,25 @@ async fn ask(at: &mut SqliteConnection, health: &mut Health) -> Result<(), sqlx:
     let said: Vec<String> = sqlx::query_scalar("pragma quick_check(5)")
         .fetch_all(&mut *at)
         .await?;
-    health.damage.extend(said.into_iter().filter(|line| line != "ok"));
+    health
+        .damage
+        .extend(said.into_iter().filter(|line| line != "ok"));
     if health.schema == 0 || !health.damage.is_empty() {
         return Ok(());
     }
     let counts = [
-        ("select count(*) from turns where status in ('running', 'waiting')", &mut health.running),
-        ("select count(*) from turns where status = 'queued'", &mut health.queued),
-        ("select count(*) from conversations", &mut health.conversations),
+        (
+            "select count(*) from turns where status in ('running', 'waiting')",
+            &mut health.running,
+        ),
+        (
+            "select count(*) from turns where status = 'queued'",
+            &mut health.queued,
+        ),
+        (
+            "select count(*) from conversations",
+            &mut health.conversations,
+        ),
     ];
     for (sql, count) in counts {
         *count = number(sql).fetch_one(&mut *at).await?;

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sqlx::SqlitePool;
+use fs_err::os::unix::fs::OpenOptionsExt;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, SqlitePool};
 
 use crate::db::{Readers, Store};
 use crate::error::{Error, Result};
@@ -36,6 +37,7 @@ impl Store {
     }
 
     async fn try_open(path: &Path) -> Result<Self> {
+        make_private(path);
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -52,18 +54,29 @@ impl Store {
             .idle_timeout(None)
             .max_lifetime(None)
             .acquire_timeout(BUSY)
-            .connect_with(options)
-            .await?;
+            // A file does not go away like a server does.
+            .test_before_acquire(false)
+            .connect_with(options);
+        let read_options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(false)
+            .busy_timeout(BUSY);
+        // Every command reads, so the first reader is opened beside the writer, if there is a file.
+        let (writer, reader) = tokio::join!(writer, read_options.connect());
+        let writer = writer?;
         migrate(&writer).await?;
         let readers = Arc::new(Readers {
-            options: SqliteConnectOptions::new()
-                .filename(path)
-                .create_if_missing(false)
-                .busy_timeout(BUSY),
-            idle: Mutex::default(),
+            options: read_options,
+            idle: Mutex::new(reader.into_iter().collect()),
         });
         Ok(Self { writer, readers })
     }
+}
+
+/// Conversations are nobody else's business. What goes wrong here goes wrong again when opening.
+fn make_private(path: &Path) {
+    let mut options = fs_err::OpenOptions::new();
+    drop(options.write(true).create_new(true).mode(0o600).open(path));
 }
 
 pub(crate) fn newest_schema() -> i64 {

@@ -272,9 +272,18 @@ impl Tx {
         Ok(())
     }
 
-    pub async fn advance_spool(&mut self, turn: TurnId, n: i64, spool: i64) -> Result<()> {
-        let sql = "update attempts set spool = $3 where turn_id = $1 and n = $2 and spool <= $3";
-        self.must(sql, vals![turn.uuid(), n, spool], FASTER).await
+    /// Notes how far the spool is read, if whoever says so still holds the turn.
+    pub async fn advance_spool(
+        &mut self,
+        turn: TurnId,
+        fence: i64,
+        n: i64,
+        spool: i64,
+    ) -> Result<()> {
+        let sql = "update attempts set spool = $4 where turn_id = $1 and n = $3 and spool <= $4
+            and exists (select 1 from turns where id = $1 and fence = $2 and status in ('running', 'waiting'))";
+        self.must(sql, vals![turn.uuid(), fence, n, spool], FASTER)
+            .await
     }
 
     pub async fn turn(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
@@ -288,6 +297,12 @@ impl Tx {
             .as_ref()
             .map(read)
             .transpose()
+    }
+
+    /// Is a turn of the conversation running, waiting or queued?
+    pub async fn is_busy(&mut self, c: ConversationId) -> Result<bool> {
+        let sql = "select 1 as found from turns where conversation_id = $1 and status in ('queued', 'running', 'waiting') limit 1";
+        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
     }
 
     /// The next one to run in a conversation.

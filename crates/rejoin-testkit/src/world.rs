@@ -102,8 +102,7 @@ impl World {
         let bin = claude(version)?;
         let mut world = Self::with_model(rejoin, model());
         world.use_claude(&bin);
-        let known = known_binary(rejoin, &bin);
-        std::fs::copy(known, world.data().join("rejoin.db")).unwrap();
+        copy_store(&known_binary(rejoin, &bin), &world.data());
         Some(world)
     }
 
@@ -243,12 +242,17 @@ fn known_binary(rejoin: &str, bin: &Path) -> PathBuf {
         let refused = world.run(&["send", "-a", "claude", "--tools=-x", "hello"]);
         assert_eq!(refused.code, 5, "{refused:?}");
         let keep = tempfile::tempdir().unwrap();
-        std::fs::copy(
-            world.data().join("rejoin.db"),
-            keep.path().join("rejoin.db"),
-        )
-        .unwrap();
+        copy_store(&world.data(), keep.path());
         keep
     });
-    dir.path().join("rejoin.db")
+    dir.path().to_owned()
+}
+
+/// With its log: a command leaves what it wrote there.
+fn copy_store(from: &Path, to: &Path) {
+    for name in ["rejoin.db", "rejoin.db-wal"] {
+        if from.join(name).exists() {
+            std::fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
 }

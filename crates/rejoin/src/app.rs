@@ -18,6 +18,8 @@ pub(crate) struct App {
     pub(crate) runner: Runner,
     /// The folder the command was given in.
     pub(crate) here: PathBuf,
+    /// What was given with `--config`.
+    pub(crate) config_file: Option<PathBuf>,
 }
 
 impl App {
@@ -28,7 +30,9 @@ impl App {
             return Err(untrusted.failure());
         }
         let home = data_home()?;
-        Self::open_at(out, config, home, here, std::env::vars_os()).await
+        let mut app = Self::open_at(out, config, home, here, std::env::vars_os()).await?;
+        app.config_file = config_file.and_then(|f| std::path::absolute(f).ok());
+        Ok(app)
     }
 
     pub(crate) async fn open_at(
@@ -63,6 +67,7 @@ impl App {
             config,
             runner,
             here,
+            config_file: None,
         })
     }
 
@@ -110,10 +115,14 @@ pub(crate) fn here() -> Result<PathBuf> {
 /// Makes the data folder, for its owner only.
 pub(crate) fn make_home(home: &Path) -> Result<()> {
     let mut folder = std::fs::DirBuilder::new();
-    folder.recursive(true).mode(0o700).create(home).map_err(|e| {
-        Failure::unavailable(format!("{} cannot be made: {e}", home.display()))
-            .try_this("set REJOIN_HOME to a folder you can write")
-    })
+    folder
+        .recursive(true)
+        .mode(0o700)
+        .create(home)
+        .map_err(|e| {
+            Failure::unavailable(format!("{} cannot be made: {e}", home.display()))
+                .try_this("export REJOIN_HOME=/a/folder/you/can/write")
+        })
 }
 
 pub(crate) fn data_home() -> Result<PathBuf> {

@@ -1,11 +1,15 @@
 //! The command line: one file per verb.
 
+mod completions;
 mod config;
 mod demo;
 mod doctor;
 mod explain;
+mod help;
+mod home;
 mod list;
 mod live;
+mod man;
 mod model_server;
 mod outcome;
 mod reset;
@@ -17,7 +21,7 @@ mod watch;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
@@ -25,30 +29,24 @@ use crate::output::Output;
 
 /// Keep a conversation with a coding agent going, whatever happens underneath
 #[derive(Debug, Parser)]
-#[command(
-    name = "rejoin",
-    version,
-    propagate_version = true,
-    max_term_width = 100
-)]
-#[command(after_help = "Try `rejoin demo`: ten seconds, no key, nothing left behind.")]
+#[command(name = "rejoin", version, max_term_width = 100)]
 struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Clone, Args)]
 struct Global {
     /// Print one JSON document on stdout
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     json: bool,
     /// Print the answer and errors only
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, hide_short_help = true)]
     quiet: bool,
     /// Use this configuration file instead of your own
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     config: Option<PathBuf>,
 }
 
@@ -69,7 +67,10 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
+    Completions(completions::CompletionsArgs),
     ModelServer(model_server::ModelServerArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
 }
 
 impl Command {
@@ -86,7 +87,9 @@ impl Command {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    completions::answer_shell(command_line);
+    let parsed = command_line().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -115,12 +118,21 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+fn command_line() -> clap::Command {
+    help::dressed(Cli::command())
+}
+
 async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
     let Cli { global, command } = cli;
+    let Some(command) = command else {
+        return bare(out, global.config.as_deref()).await;
+    };
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others need the store")]
     let command = match command {
         Command::Demo(args) => return demo::run(&args, out).await,
         Command::ModelServer(args) => return model_server::run(&args, out).await,
+        Command::Completions(args) => return completions::run(&args, out),
+        Command::Man(args) => return man::run(&args, out, command_line()),
         Command::Doctor(args) => return doctor::run(&args, out, global.config.as_deref()).await,
         Command::Config(args) => return config::run(&args, out, global.config.as_deref()),
         Command::Trust(args) => return trust::run(&args, out, global.config.as_deref()),
@@ -143,27 +155,38 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
         Command::Reset(args) => reset::run(&app, &args).await,
         Command::Demo(_)
         | Command::ModelServer(_)
+        | Command::Completions(_)
+        | Command::Man(_)
         | Command::Doctor(_)
         | Command::Config(_)
         | Command::Trust(_) => Ok(0),
     }
 }
 
-/// Help and version are results; a wrong flag is exit 2, as JSON if that was asked for.
-fn usage(error: &clap::Error) -> ExitCode {
-    let json = std::env::args_os().any(|arg| arg == "--json");
-    if error.use_stderr() && json {
-        let text = error.to_string();
-        let line = text
-            .lines()
-            .next()
-            .unwrap_or("wrong usage")
-            .trim_start_matches("error: ")
-            .to_owned();
-        let failure = Failure::usage(line).try_this("rejoin --help");
-        Output { json, quiet: false }.failure(&failure);
-    } else {
-        let _gone = error.print();
+/// Without a command: a person sees what goes on, a script gets the help.
+async fn bare(out: Output, config: Option<&std::path::Path>) -> Result<u8> {
+    if out.json {
+        return Err(Failure::usage("there is no command"));
     }
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    if !out.screen() {
+        out.text(&command_line().render_help().to_string());
+        return Ok(0);
+    }
+    let app = App::open(out, config).await?;
+    app.say_what_is_left_out();
+    home::run(&app).await
+}
+
+/// Help and version are results; what cannot be read is exit 2, as JSON if that was asked for.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _gone = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let json = std::env::args_os()
+        .take_while(|arg| arg != "--")
+        .any(|arg| arg == "--json");
+    let failure = help::misread(error);
+    Output { json, quiet: false }.failure(&failure);
+    ExitCode::from(failure.exit)
 }

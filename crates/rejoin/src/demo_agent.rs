@@ -11,6 +11,8 @@ use serde_json::json;
 
 /// How much of each thing it recalls.
 const QUOTE: usize = 60;
+/// How many of the last things it lists: all, unless somebody goes on for very long.
+const RECALLED: usize = 200;
 
 #[derive(Deserialize)]
 struct PromptLine {
@@ -165,9 +167,15 @@ fn recall(told: &[String]) -> String {
     if before.is_empty() {
         return format!("You said {}. Nothing came before it.", quote(now));
     }
-    let list: Vec<String> = before.iter().map(quote).collect();
+    let shown = before.len().saturating_sub(RECALLED);
+    let list: Vec<String> = before[shown..].iter().map(quote).collect();
+    let more = if shown > 0 {
+        format!("{shown} more, ")
+    } else {
+        String::new()
+    };
     format!(
-        "You said {}. Before that you told me: {}.",
+        "You said {}. Before that you told me: {more}{}.",
         quote(now),
         list.join(", ")
     )

@@ -48,7 +48,7 @@ impl Failure {
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self::new(3, "not_found", message)
+        Self::new(codes::NOT_FOUND, message)
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
@@ -111,6 +111,9 @@ impl From<HubError> for Failure {
         match error {
             HubError::Store(error) => error.into(),
             HubError::NotFound(_) => Self::new(codes::NOT_FOUND, text),
+            HubError::NoneYet => {
+                Self::new(codes::NOT_FOUND, text).try_this("rejoin send \"hello\"")
+            }
             HubError::Ambiguous { .. } => Self::new(codes::AMBIGUOUS, text),
             HubError::Busy => busy(),
             HubError::KeyReused(_) => {
@@ -136,8 +139,9 @@ impl From<StoreError> for Failure {
         }
         match error {
             StoreError::Conflict(_) => Self::new(codes::CONFLICT, text).try_this("the same again"),
-            StoreError::Open { .. } | StoreError::ReadOnly(_) => Self::unavailable(text)
-                .try_this("export REJOIN_HOME=/a/folder/you/can/write"),
+            StoreError::Open { .. } | StoreError::ReadOnly(_) => {
+                Self::unavailable(text).try_this("export REJOIN_HOME=/a/folder/you/can/write")
+            }
             StoreError::Newer { .. } => {
                 Self::unavailable(text).try_this("rejoin --version, and install a newer one")
             }

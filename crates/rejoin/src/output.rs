@@ -39,7 +39,10 @@ impl Output {
     pub(crate) fn width(self) -> usize {
         let said = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
         let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        said.or_else(seen).filter(|w| *w > 0).unwrap_or(80).clamp(20, 200)
+        said.or_else(seen)
+            .filter(|w| *w > 0)
+            .unwrap_or(80)
+            .clamp(20, 200)
     }
 
     /// The result of a command on stdout. A script gets it byte for byte; on a screen nothing in it
@@ -49,6 +52,22 @@ impl Output {
             write_out(safe(&without_floods(text)).trim_end_matches('\n'));
         } else {
             write_out(text.trim_end_matches('\n'));
+        }
+    }
+
+    /// Sentences: on a screen broken between words.
+    pub(crate) fn prose(self, text: &str) {
+        if self.screen() {
+            let broken = |line: &str| Line::plain(line).wrap(self.width());
+            self.lines(
+                &text
+                    .trim_end()
+                    .split('\n')
+                    .flat_map(broken)
+                    .collect::<Vec<_>>(),
+            );
+        } else {
+            self.text(text);
         }
     }
 
@@ -73,8 +92,19 @@ impl Output {
 
     /// A remark on stderr.
     pub(crate) fn note(self, text: &str) {
-        if !self.quiet {
-            eprintln!("{}", safe(&without_floods(text)));
+        if self.quiet {
+            return;
+        }
+        let text = without_floods(text);
+        if std::io::stderr().is_terminal() {
+            for line in text
+                .lines()
+                .flat_map(|line| Line::plain(line).wrap(self.width()))
+            {
+                eprintln!("{}", line.render(colours(true)));
+            }
+        } else {
+            eprintln!("{}", safe(&text));
         }
     }
 
@@ -87,15 +117,35 @@ impl Output {
             return;
         }
         let colours = colours(std::io::stderr().is_terminal());
-        let mut lines = without_floods(&failure.message).lines().map(str::to_owned).collect::<Vec<_>>();
-        let rest = if lines.is_empty() { vec![] } else { lines.split_off(1) };
+        let mut lines = without_floods(&failure.message)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        let rest = if lines.is_empty() {
+            vec![]
+        } else {
+            lines.split_off(1)
+        };
         let first = lines.first().map_or("", String::as_str);
-        let mut said = vec![Line::new().with(Tone::Bad, "error:").with(Tone::Plain, " ").with(Tone::Plain, first)];
+        let mut said = vec![
+            Line::new()
+                .with(Tone::Bad, "error:")
+                .with(Tone::Plain, " ")
+                .with(Tone::Plain, first),
+        ];
         said.extend(rest.iter().map(|line| Line::plain(line)));
         said.extend(failure.next.iter().map(|next| {
-            Line::new().with(Tone::Strong, "  try:").with(Tone::Plain, " ").with(Tone::Plain, &without_floods(next))
+            Line::new()
+                .with(Tone::Strong, "  try:")
+                .with(Tone::Plain, " ")
+                .with(Tone::Plain, &without_floods(next))
         }));
-        for line in said {
+        let width = if std::io::stderr().is_terminal() {
+            self.width()
+        } else {
+            usize::MAX
+        };
+        for line in said.iter().flat_map(|line| line.wrap(width)) {
             eprintln!("{}", line.render(colours));
         }
     }
@@ -116,12 +166,13 @@ fn colours(terminal: bool) -> bool {
 
 /// The same JSON, with everything escaped in it that JSON allows but a terminal would obey.
 fn escaped(json: &str) -> String {
+    use std::fmt::Write as _;
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
         if safe::tricks(c) || matches!(c, '\u{200c}' | '\u{200d}') {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                shown.push_str(&format!("\\u{unit:04x}"));
+                let _ = write!(shown, "\\u{unit:04x}");
             }
         } else {
             shown.push(c);
@@ -139,6 +190,9 @@ mod tests {
         let value = serde_json::json!({"text": "a\u{9b}2J\u{202e}b\u{e0041}\x1b\n"});
         let shown = escaped(&value.to_string());
         assert!(!shown.chars().any(safe::tricks), "{shown}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
     }
 }

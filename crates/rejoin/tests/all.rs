@@ -9,11 +9,19 @@ mod suite {
     mod background;
     mod busy;
     mod cli;
+    mod config;
     mod conversation;
     mod costs;
     mod crashes;
+    mod doctor;
+    mod errors;
     mod failures;
+    mod help;
+    mod look;
     mod reasons;
+    mod safe;
+    mod terminal;
     mod text_is_data;
     mod tidy;
+    mod trust;
 }

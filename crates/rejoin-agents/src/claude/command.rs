@@ -56,7 +56,7 @@ fn user_line(order: &RunOrder<'_>) -> String {
         order.composed.message.as_str(),
     );
     let blocks = if order.raw {
-        neutral::raw_blocks(context, message)
+        neutral::raw_blocks(context, message, order.outside)
     } else {
         neutral::blocks(context, message, order.neutral)
     };

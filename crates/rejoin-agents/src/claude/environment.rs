@@ -19,6 +19,15 @@ const REMOVE: &[&str] = &[
 ];
 const REMOVE_PREFIXES: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_MESSAGING_"];
 
+/// Keys and tokens the CLI takes, and the services that log in by themselves.
+pub(super) const LOGINS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+];
+
 /// The CLI retries ten times by itself, a refused login included: 182 s (2.1.197). Three bridge a
 /// hiccup of a few seconds and end a lost cause soon; rejoin says that it may be sent again.
 const RETRIES: &str = "3";

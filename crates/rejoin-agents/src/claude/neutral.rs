@@ -41,9 +41,10 @@ pub(super) fn blocks(context: Option<&str>, message: &str, how: Neutral) -> Vec<
 }
 
 /// The same for a message that keeps its CLI meaning: only files outside the folder stay text.
-pub(super) fn raw_blocks(context: Option<&str>, message: &str) -> Vec<String> {
+pub(super) fn raw_blocks(context: Option<&str>, message: &str, outside: &[String]) -> Vec<String> {
     let mut blocks: Vec<String> = context.into_iter().map(str::to_owned).collect();
-    blocks.push(joined(message, leads_outside));
+    let stays_text = |rest: &str| leads_outside(rest) || outside.iter().any(|p| p == path(rest));
+    blocks.push(joined(message, stays_text));
     if is_blank(message) {
         blocks.push(closing());
     }
@@ -112,13 +113,25 @@ fn unjoined(text: &str) -> String {
     out
 }
 
-/// `path` is what follows the `@`, quoted or not.
-fn leads_outside(path: &str) -> bool {
-    let (path, end) = match path.strip_prefix('"') {
+/// The paths a message mentions.
+pub(super) fn paths(message: &str) -> Vec<String> {
+    mentions(message)
+        .map(|at| path(&message[at + 1..]).to_owned())
+        .collect()
+}
+
+/// The path that follows an `@`, quoted or not.
+fn path(rest: &str) -> &str {
+    let (rest, end) = match rest.strip_prefix('"') {
         Some(quoted) => (quoted, quoted.find('"')),
-        None => (path, path.find(char::is_whitespace)),
+        None => (rest, rest.find(char::is_whitespace)),
     };
-    let path = &path[..end.unwrap_or(path.len())];
+    &rest[..end.unwrap_or(rest.len())]
+}
+
+/// By its spelling alone; what a link leads to is for whoever can look.
+fn leads_outside(rest: &str) -> bool {
+    let path = path(rest);
     path.starts_with(['/', '~', '\\']) || path.contains("..") || path.contains(':')
 }
 
@@ -166,10 +179,21 @@ mod tests {
 
     #[test]
     fn raw_keeps_its_meaning_inside_the_folder() {
-        assert_eq!(raw_blocks(None, "/review @src/a.rs"), ["/review @src/a.rs"]);
+        assert_eq!(
+            raw_blocks(None, "/review @src/a.rs", &[]),
+            ["/review @src/a.rs"]
+        );
+        assert_eq!(
+            raw_blocks(
+                None,
+                "@link @\"li nk\" @in",
+                &["link".into(), "li nk".into()]
+            ),
+            ["\u{2060}@link \u{2060}@\"li nk\" @in"]
+        );
         let outside = "@/etc/x @~/y @../z @\"/a b\" @a/../../b @\"in side\" @C:\\x";
         let joined = "\u{2060}@/etc/x \u{2060}@~/y \u{2060}@../z \u{2060}@\"/a b\" \u{2060}@a/../../b @\"in side\" \u{2060}@C:\\x";
-        assert_eq!(raw_blocks(None, outside), [joined]);
+        assert_eq!(raw_blocks(None, outside, &[]), [joined]);
     }
 
     proptest! {

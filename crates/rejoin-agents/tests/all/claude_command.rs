@@ -119,6 +119,7 @@ fn command(ask: &Ask<'_>) -> CommandSpec {
         envelope: &Envelope::default(),
         extra_args: ask.extra,
         max_cost: None,
+        outside: &[],
         raw: ask.raw,
         neutral: ask.neutral,
     };

@@ -42,6 +42,7 @@ impl Dialect for Anthropic {
                 Wanted::Whole
             },
             messages: messages.iter().map(message).collect(),
+            aside: None,
         })
     }
 
@@ -142,6 +143,7 @@ mod tests {
                 message(Role::Other, &[], false),
                 message(Role::Other, &[], false),
             ],
+            aside: None,
         };
         assert_eq!(Anthropic.read("/v1/messages", &body), Ok(expected));
     }

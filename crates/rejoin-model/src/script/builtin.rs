@@ -1,11 +1,12 @@
 //! The scripts every server knows, by name.
 //!
-//! Tool names and inputs are those of Claude Code 2.1.197 and 2.1.325; a tool a CLI does not have
-//! is answered by the CLI with an error result, which is a useful script as well.
+//! Tool names and inputs are those of Claude Code 2.1.197 and 2.1.325; dialects of other CLIs
+//! translate them. A tool a CLI does not have is answered by the CLI with an error result, which
+//! is a useful script as well.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Script, Step, StepUsage, ToolCall};
 
@@ -31,7 +32,7 @@ pub fn builtin_scripts() -> BTreeMap<String, Script> {
         (
             "write",
             vec![
-                calls(vec![tool("Write", json!({"file_path": "out.txt", "content": "written\n"}))]),
+                calls(vec![ToolCall::new("Write", json!({"file_path": "out.txt", "content": "written\n"}))]),
                 Step::text("Write done."),
             ],
         ),
@@ -41,11 +42,11 @@ pub fn builtin_scripts() -> BTreeMap<String, Script> {
         (
             "task",
             vec![
-                calls(vec![tool(
+                calls(vec![ToolCall::new(
                     "TaskCreate",
                     json!({"subject": "first task", "description": "do a thing", "activeForm": "doing"}),
                 )]),
-                calls(vec![tool("TaskList", json!({}))]),
+                calls(vec![ToolCall::new("TaskList", json!({}))]),
                 Step::text("Tasks done."),
             ],
         ),
@@ -77,6 +78,10 @@ pub fn builtin_scripts() -> BTreeMap<String, Script> {
                 ..Step::text("This answer is cut off before its end.")
             }],
         ),
+        (
+            "eof",
+            vec![Step { unfinished: true, ..Step::text("This answer lacks its end.") }],
+        ),
         ("refuse", vec![Step { refuse: true, ..Step::default() }]),
         ("full85", vec![filled(170_000)]),
         ("full7", vec![filled(15_000)]),
@@ -88,15 +93,8 @@ pub fn builtin_scripts() -> BTreeMap<String, Script> {
     .collect()
 }
 
-fn tool(name: &str, input: Value) -> ToolCall {
-    ToolCall {
-        name: name.to_owned(),
-        input,
-    }
-}
-
 fn bash(command: &str) -> ToolCall {
-    tool(
+    ToolCall::new(
         "Bash",
         json!({"command": command, "description": "scripted command"}),
     )
@@ -146,7 +144,7 @@ fn ask() -> Step {
             {"label": "M", "description": "medium"},
             {"label": "L", "description": "large"}]}]});
     Step {
-        tools: vec![tool("AskUserQuestion", questions)],
+        tools: vec![ToolCall::new("AskUserQuestion", questions)],
         ..Step::text("I need to ask.")
     }
 }
@@ -161,7 +159,7 @@ fn agent() -> Step {
         "run_in_background": false,
     });
     Step {
-        tools: vec![tool("Agent", job)],
+        tools: vec![ToolCall::new("Agent", job)],
         ..Step::text("Delegating.")
     }
 }
@@ -169,5 +167,5 @@ fn agent() -> Step {
 fn background_sleep() -> Step {
     let job =
         json!({"command": "sleep 53", "description": "background", "run_in_background": true});
-    calls(vec![tool("Bash", job)])
+    calls(vec![ToolCall::new("Bash", job)])
 }

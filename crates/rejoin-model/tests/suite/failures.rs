@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use rejoin_model::{ModelServer, Options};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use super::http::{ask, post, prompt, send, start};
+use super::http::{ask, post, prompt, send, start, start_strict};
 
 #[tokio::test]
 async fn a_failure_is_repeated_on_every_retry() {
@@ -92,11 +91,7 @@ async fn stopping_breaks_off_what_hangs() {
 
 #[tokio::test]
 async fn strict_servers_refuse_broken_histories() {
-    let options = Options {
-        strict: true,
-        ..Options::default()
-    };
-    let server = ModelServer::start(options).await.unwrap();
+    let server = start_strict().await;
     let broken = json!([{"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "t", "content": "x"}]}]);
     let reply = ask(&server, broken).await;
@@ -146,7 +141,7 @@ async fn foreign_bytes_are_answered() {
     .await;
     assert_eq!(latin.status, 400);
     assert_eq!(send(&server, "HEAD /", "", b"").await.status, 200);
-    assert_eq!(send(&server, "GET /v1/models", "", b"").await.status, 404);
+    assert_eq!(send(&server, "GET /v1/other", "", b"").await.status, 404);
     assert_eq!(
         post(&server, "/v1/other", "{}").await.json()["type"],
         "error"

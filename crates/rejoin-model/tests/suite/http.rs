@@ -32,7 +32,8 @@ impl Reply {
         let data = self
             .body
             .lines()
-            .filter_map(|line| line.strip_prefix("data: "));
+            .filter_map(|line| line.strip_prefix("data: "))
+            .filter(|data| *data != "[DONE]");
         data.map(|data| serde_json::from_str(data).unwrap())
             .collect()
     }
@@ -49,6 +50,14 @@ impl Reply {
 
 pub(super) async fn start() -> ModelServer {
     ModelServer::start(Options::default()).await.unwrap()
+}
+
+pub(super) async fn start_strict() -> ModelServer {
+    let options = Options {
+        strict: true,
+        ..Options::default()
+    };
+    ModelServer::start(options).await.unwrap()
 }
 
 /// A streamed request with these messages.

@@ -49,8 +49,11 @@ pub(crate) fn run(args: &ConfigArgs, out: Output, explicit: Option<&Path>) -> Re
 fn show(out: Output, loaded: &Loaded) {
     if out.json {
         let one = |setting: &Setting, counts: bool| {
-            let mut value = json!({"key": setting.path, "value": setting.shown(), "counts": counts});
-            if let (Some(map), Value::Object(origin)) = (value.as_object_mut(), setting.origin.json()) {
+            let mut value =
+                json!({"key": setting.path, "value": setting.shown(), "counts": counts});
+            if let (Some(map), Value::Object(origin)) =
+                (value.as_object_mut(), setting.origin.json())
+            {
                 map.extend(origin);
             }
             value

@@ -1,7 +1,6 @@
 //! `rejoin demo`
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use clap::Args;
 use rejoin_core::AgentName;
@@ -10,7 +9,7 @@ use rejoin_runner::IfBusy;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, Loaded};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -27,7 +26,8 @@ pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
         ("PATH", std::env::var_os("PATH").unwrap_or_default()),
     ]
     .map(|(n, v)| (OsString::from(n), v));
-    let config = Config::load(Some(Path::new("/dev/null")), &folder)?;
+    // Nobody's settings: they could name a store that is kept.
+    let config = Config::resolve(&Loaded::default())?;
     let app = App::open_at(out, config, home.join("rejoin"), folder, env.into_iter()).await?;
 
     step(
@@ -97,9 +97,9 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         app.out.json(&view);
         return Ok(());
     }
-    app.out.text(&format!("\n# {what}\n$ {command}"));
-    app.out.text(view.text.as_deref().unwrap_or(""));
-    app.out.text(&view.summary);
+    app.out.prose(&format!("\n# {what}\n$ {command}"));
+    app.out.prose(view.text.as_deref().unwrap_or(""));
+    app.out.prose(&view.summary);
     Ok(())
 }
 

@@ -1,19 +1,29 @@
 //! `rejoin explain`
 
+mod future;
+mod page;
+pub(super) mod why;
+
 use std::path::PathBuf;
 
 use clap::Args;
-use rejoin_core::{AgentName, Hold, TurnPlan, Verdict, decide, tokens_of};
-use rejoin_hub::{TurnRequest, TurnView};
-use rejoin_runner::look;
-use serde_json::{Value, json};
+use rejoin_core::{Reason, TurnStatus};
+use rejoin_hub::TurnView;
+use rejoin_store::StoredTurn;
+use serde_json::Value;
 
 use crate::app::App;
-use crate::cli::send::folder_text;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::output::figures::{Now, count, duration, money, tokens};
+use crate::output::{Line, Tone};
+use page::{Page, Worth};
+use why::{Case, Tense, allowed, told, version};
 
-/// Say why a turn was continued as it was, or what the next one would do
+/// Say why a turn went as it did, or what the next one would do
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin explain                the last turn in this folder\n  rejoin explain tmqx:14        the turn that message 14 belongs to\n  rejoin explain tmqx --next    what would happen if you sent now"
+)]
 pub(crate) struct ExplainArgs {
     /// Turn, message or conversation; a conversation means its last turn
     #[arg(value_name = "TURN", default_value = "last")]
@@ -21,209 +31,246 @@ pub(crate) struct ExplainArgs {
     /// What would happen if you sent a message now
     #[arg(long)]
     pub(super) next: bool,
+    /// With --next: if this agent answered
     #[arg(short, long, requires = "next")]
     agent: Option<String>,
-    #[arg(short, long, requires = "next")]
+    /// With --next: in this folder
+    #[arg(short, long, requires = "next", value_name = "DIR")]
     workdir: Option<PathBuf>,
+    /// With --next: with this model
     #[arg(short, long, requires = "next")]
     model: Option<String>,
-    /// Show the command as it was run, in full
+    /// Show every check, and the command in full
     #[arg(long)]
     raw: bool,
 }
 
 pub(crate) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
     if args.next {
-        return next(app, args).await;
+        return future::run(app, args).await;
     }
     let turn = app.hub().find_turn(&args.turn, &app.folders()).await?;
     let view = app.hub().turn_view(turn.id).await?;
     if app.out.json {
         app.out.json(&view);
     } else {
-        past(app, &view, args.raw);
+        past(app, &turn, &view, args.raw).await?;
     }
     Ok(0)
 }
 
-fn past(app: &App, view: &TurnView, raw: bool) {
-    let verdict = view.verdict.as_deref().unwrap_or("not decided");
-    let why = view
-        .reason
+async fn past(app: &App, turn: &StoredTurn, view: &TurnView, raw: bool) -> Result<()> {
+    let mut page = Page::new(app.out);
+    let now = Now::at(app.hub().clock.now());
+    let when = view
+        .started_at
         .as_deref()
-        .map(|r| format!(" because {r}"))
+        .map(|at| now.moment(at))
         .unwrap_or_default();
-    let version = view.version.as_deref().unwrap_or(&view.agent);
-    app.out.text(&format!(
-        "{verdict}{why}   {}   {version}   {}",
-        view.handle, view.status
-    ));
-    print_checks(app, &view.checks);
-    for (n, attempt) in view.attempts.iter().enumerate() {
-        let why = attempt
-            .reason
-            .as_deref()
-            .map(|r| format!(", {r}"))
-            .unwrap_or_default();
-        app.out.text(&format!(
-            "attempt {}  {}{why}: {}  session {}",
-            n + 1,
-            attempt.verdict,
-            attempt.status,
-            attempt.session_id
-        ));
+    let version = version(&view.agent, view.version.as_deref());
+    // That nothing precedes the first turn is no failure.
+    let code = turn.reason.filter(|r| *r != Reason::FirstTurn);
+    page.head(
+        &headline(turn, view),
+        code,
+        &[view.handle.clone(), version, when],
+    );
+    let first = turn.reason == Some(Reason::FirstTurn);
+    page.checks(&view.checks, |name, ok| {
+        if raw {
+            Worth::Line
+        } else {
+            worth(name, ok, first)
+        }
+    });
+    if turn.verdict.is_some() {
+        page.row("sent", &told(&view.sent, Tense::Past));
     }
-    print_sent(app, &json!(view.sent));
-    let cost = view
-        .cost_usd
-        .map_or_else(|| "unknown".into(), |c| format!("${c:.4}"));
-    app.out.text(&format!("cost      {cost}"));
+    if turn.status.ended() {
+        page.row("cost", &cost(view));
+    }
+    page.row("allowed", &permission(turn, view));
     if let Some(denied) = view.denied.as_array().filter(|d| !d.is_empty()) {
-        let list: Vec<String> = denied
-            .iter()
-            .map(|d| format!("{} {}", text(&d["tool"]), text(&d["input"])))
-            .collect();
-        app.out.text(&format!("denied    {}", list.join("; ")));
+        let list: Vec<String> = denied.iter().map(denial).collect();
+        page.row("denied", &list.join("; "));
+    }
+    if view.attempts.len() > 1 {
+        for (n, attempt) in view.attempts.iter().enumerate() {
+            let label = if n == 0 { "attempts" } else { "" };
+            let (verdict, status, session) =
+                (&attempt.verdict, &attempt.status, &attempt.session_id);
+            page.row(
+                label,
+                &format!("{}. {verdict}: {status}, session {session}", n + 1),
+            );
+        }
+    } else if let Some(session) = &view.session_id {
+        page.row("session", session);
     }
     if !view.leftovers.is_empty() {
-        app.out
-            .text(&format!("ended     {}", view.leftovers.join("; ")));
+        let many = count(view.leftovers.len() as u64, "process").replace("processs", "processes");
+        page.row(
+            "ended",
+            &format!("{many} it had left running: {}", view.leftovers.join("; ")),
+        );
     }
     if let Some(error) = &view.error {
-        app.out
-            .text(&format!("error     {}: {}", error.class, error.message));
+        page.row("error", &error.message);
+    }
+    if turn.status.ended() && turn.status != TurnStatus::Succeeded {
+        page.row(
+            "kept",
+            "the message is unanswered; the next turn shows it once",
+        );
+    }
+    if let Some(next) = next_turn(app, turn, view).await? {
+        page.row("next", &next);
     }
     if !view.command.is_empty() {
-        let line = view.command.join(" ");
-        let shown = if raw || line.len() <= 160 {
-            line
+        if raw {
+            page.long_row("command", &command(&view.command));
         } else {
-            format!(
-                "{}…  (--raw for all)",
-                line.chars().take(150).collect::<String>()
-            )
-        };
-        app.out.text(&format!("command   {shown}"));
-    }
-}
-
-async fn next(app: &App, args: &ExplainArgs) -> Result<u8> {
-    app.must_be_trusted()?;
-    let hub = app.hub();
-    let conversation = hub.find(&args.turn, &app.folders()).await?.conversation;
-    let agent = match &args.agent {
-        Some(name) => AgentName::new(name.as_str()).map_err(|e| Failure::usage(e.to_string()))?,
-        None => conversation.agent.clone(),
-    };
-    let own = conversation
-        .settings
-        .get(agent.as_str())
-        .cloned()
-        .unwrap_or_default();
-    let request = TurnRequest {
-        workdir: args
-            .workdir
-            .as_deref()
-            .map(folder_text)
-            .transpose()?
-            .unwrap_or_else(|| conversation.workdir.clone()),
-        model: args
-            .model
-            .clone()
-            .or(own.model)
-            .or_else(|| app.config.models.get(agent.as_str()).cloned()),
-        envelope: conversation.envelope(&agent),
-        context_threshold: app.config.context_threshold,
-        breaker: app.config.breaker,
-        model_change: app.config.model_change,
-        after_compaction: app.config.after_compaction,
-        ..TurnRequest::default()
-    };
-    let outlook = hub
-        .outlook(conversation.id, conversation.scope, &agent, None)
-        .await?;
-    let looked = look::look(hub, &app.runner.config, agent.as_str(), &request, outlook).await?;
-    let decision = decide(&looked.situation(&agent, &request));
-    let checks: Vec<Value> = decision
-        .checks
-        .iter()
-        .map(|c| json!({"check": c.check.to_string(), "ok": c.ok, "evidence": c.evidence.to_string()}))
-        .collect();
-    let (verdict, reason, sent) = match &decision.plan {
-        Ok(plan) => {
-            let (resumed, caught_up, transcribed) = match plan {
-                TurnPlan::Start { .. } => (0, 0, 0),
-                TurnPlan::Resume { catch_up, .. } => (catch_up.after(), catch_up.messages(), 0),
-                TurnPlan::Reseed { transcript, .. } => (0, 0, transcript.messages()),
+            let mut short = view.command.clone();
+            short[0] = match short[0].rsplit('/').next() {
+                Some("exe") | None => "rejoin".to_owned(),
+                Some(name) => name.trim_end_matches(".exe").to_owned(),
             };
-            let rest = hub.rest(conversation.id, &looked.outlook, plan).await?;
-            let bytes: u64 = rest.iter().map(|m| tokens_of(&m.text) * 4).sum();
-            let sent = json!({"resumed": resumed, "caught_up": caught_up, "transcribed": transcribed, "left_out": 0, "bytes": bytes});
-            (
-                Some(plan.verdict()),
-                plan.reason().map(|r| r.to_string()),
-                sent,
-            )
+            page.short_row("command", &command(&short), "(--raw for all)");
         }
-        Err(Hold::InUse { .. }) => (None, Some("in_use".to_owned()), Value::Null),
-        Err(Hold::WouldReseed { why }) => (None, Some(why.to_string()), Value::Null),
-        Err(Hold::Envelope) => (None, Some("envelope".to_owned()), Value::Null),
+    }
+    page.print(app.out);
+    Ok(())
+}
+
+fn headline(turn: &StoredTurn, view: &TurnView) -> Line {
+    let case = Case {
+        agent: &view.agent,
+        verdict: turn.verdict,
+        reason: turn.reason,
+        sent: view.sent,
+        evidence: refusal(&view.checks),
     };
-    if app.out.json {
-        app.out.json(&json!({
-            "verdict": verdict.map(Verdict::as_str), "reason": reason, "checks": checks, "sent": sent,
-            "cost_estimate_usd": null,
-        }));
-        return Ok(0);
+    let mut line = Line::new();
+    let class = view
+        .error
+        .as_ref()
+        .map(|e| format!(" ({})", e.class))
+        .unwrap_or_default();
+    match turn.status {
+        TurnStatus::Succeeded => {}
+        TurnStatus::Queued | TurnStatus::Running | TurnStatus::Waiting => {
+            line = line
+                .with(Tone::Busy, turn.status.as_str())
+                .with(Tone::Plain, "; ");
+        }
+        TurnStatus::Failed | TurnStatus::Cancelled | TurnStatus::Lost => {
+            line = line
+                .with(Tone::Bad, &format!("{}{class}", turn.status))
+                .with(Tone::Plain, "; it was ");
+        }
     }
-    let why = reason.map(|r| format!(" because {r}")).unwrap_or_default();
-    app.out.text(&format!(
-        "next turn: {}{why}",
-        verdict.map_or("held", Verdict::as_str)
-    ));
-    print_checks(app, &Value::Array(checks));
-    print_sent(app, &sent);
-    Ok(0)
+    line.with(Tone::Strong, &case.headline(Tense::Past))
 }
 
-fn print_checks(app: &App, checks: &Value) {
-    for check in checks.as_array().into_iter().flatten() {
-        let mark = match check["ok"].as_bool() {
-            Some(true) => "ok  ",
-            Some(false) => "FAIL",
-            None => continue,
-        };
-        app.out.text(&format!(
-            "  {mark}  {:11} {}",
-            text(&check["check"]),
-            text(&check["evidence"])
-        ));
+/// What the check saw that gave the reason. Permissions are no reason not to resume.
+pub(super) fn refusal(checks: &Value) -> &str {
+    let failed = |c: &&Value| c["ok"] == false && c["check"] != "envelope";
+    let found = checks.as_array().into_iter().flatten().find(failed);
+    found.and_then(|c| c["evidence"].as_str()).unwrap_or("")
+}
+
+/// Checks that say nothing special are named only; `--raw` shows what they saw.
+fn worth(name: &str, ok: bool, first_turn: bool) -> Worth {
+    match (ok, name) {
+        (false, "turns" | "session") if first_turn => Worth::Nothing,
+        (false, _) => Worth::Line,
+        (true, "envelope" | "turns" | "fresh") => Worth::Nothing,
+        (true, "capability" | "history" | "folder" | "runtime" | "context" | "bytes") => {
+            Worth::Line
+        }
+        (true, _) => Worth::Name,
     }
 }
 
-fn print_sent(app: &App, sent: &Value) {
-    let n = |key: &str| sent[key].as_u64().unwrap_or(0);
-    let mut parts = vec![];
-    let mut part = |count: u64, what: &str| {
-        if count > 0 {
-            parts.push(format!("{count} messages {what}"));
+fn cost(view: &TurnView) -> String {
+    let all = view.usage.all_input();
+    let cached = (view.usage.cache_read * 100).checked_div(all).unwrap_or(0);
+    let money = match view.cost_usd {
+        Some(_) => money(view.cost_usd),
+        None => format!("unknown, {} gave no figure", view.agent),
+    };
+    let (input, output) = (tokens(all), tokens(view.usage.output));
+    format!(
+        "{money}; {input} in ({cached}% cached), {output} out; {}",
+        duration(view.duration_ms)
+    )
+}
+
+fn permission(turn: &StoredTurn, view: &TurnView) -> String {
+    let names = |value: &Value| -> Option<Vec<String>> {
+        let list = value.as_array()?;
+        Some(
+            list.iter()
+                .filter_map(|t| t.as_str().map(str::to_owned))
+                .collect(),
+        )
+    };
+    let envelope = &turn.request["envelope"];
+    let mode = view.policy["permission"]
+        .as_str()
+        .or(envelope["mode"].as_str());
+    let denied = names(&envelope["deny_tools"]).unwrap_or_default();
+    allowed(
+        mode.unwrap_or("edit"),
+        names(&envelope["tools"]).as_deref(),
+        &denied,
+    )
+}
+
+fn denial(denied: &Value) -> String {
+    let tool = denied["tool"].as_str().unwrap_or("");
+    let input = match denied["input"].as_str() {
+        Some(text) => text.to_owned(),
+        None if denied["input"].is_null() => String::new(),
+        None => denied["input"].to_string(),
+    };
+    crate::output::one_line(&format!("{tool} {input}"), 100)
+}
+
+/// What becomes of the session this turn used; only the newest turn can tell.
+async fn next_turn(app: &App, turn: &StoredTurn, view: &TurnView) -> Result<Option<String>> {
+    let newest = app
+        .hub()
+        .store
+        .read()
+        .await?
+        .last_turn(turn.conversation)
+        .await?;
+    if !turn.status.ended() || newest.is_none_or(|t| t.id != turn.id) {
+        return Ok(None);
+    }
+    let name = view.handle.split(':').next().unwrap_or_default();
+    let sessions = app.hub().session_views(turn.conversation).await?;
+    let mut used = sessions
+        .iter()
+        .filter(|s| Some(&s.session_id) == view.session_id.as_ref());
+    let ask = format!("rejoin explain {name} --next");
+    Ok(Some(if used.any(|s| s.state == "confirmed") {
+        format!("resumes, unless something changes ({ask})")
+    } else {
+        format!("from another session, this one is not used again ({ask})")
+    }))
+}
+
+/// The command so that a shell would read it the same way.
+fn command(argv: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    let quoted = |arg: &String| {
+        if !arg.is_empty() && arg.chars().all(plain) {
+            arg.clone()
+        } else {
+            format!("'{}'", arg.replace('\'', r"'\''"))
         }
     };
-    part(n("resumed"), "known to the session");
-    part(n("caught_up"), "caught up on");
-    part(n("transcribed"), "re-told");
-    part(n("shortened"), "of them shortened");
-    part(n("left_out"), "left out");
-    if parts.is_empty() {
-        parts.push("nothing but the message".into());
-    }
-    app.out.text(&format!(
-        "sent      {}; {} bytes",
-        parts.join(", "),
-        n("bytes")
-    ));
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
+    argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }

@@ -236,8 +236,7 @@ fn spin(turned: usize, elapsed: Duration) {
     const FACES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
     let face = FACES[turned % FACES.len()];
     let mut err = std::io::stderr().lock();
-    let _gone =
-        write!(err, "\r{face} {:.0}s ", elapsed.as_secs_f64()).and_then(|()| err.flush());
+    let _gone = write!(err, "\r{face} {:.0}s ", elapsed.as_secs_f64()).and_then(|()| err.flush());
 }
 
 fn stop_spin() {

@@ -25,7 +25,7 @@ use crate::failure::{Failure, Result};
     after_help = "Examples:\n  rejoin send \"fix the failing test\"\n  rejoin send -c last \"and the other one\"\n  git diff | rejoin send -k review-42 -"
 )]
 pub(crate) struct SendArgs {
-    /// Continue this conversation: handle, id, key, or `last`
+    /// Continue this one: handle, id, key, or `last`
     #[arg(
         short = 'c',
         long = "conversation",
@@ -33,7 +33,7 @@ pub(crate) struct SendArgs {
         conflicts_with = "key"
     )]
     conversation: Option<String>,
-    /// Continue the conversation with this key of yours, or start it
+    /// Continue the one with this key, or start it
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
     /// Give a new conversation this title
@@ -52,7 +52,7 @@ pub(crate) struct ReplyArgs {
 
 #[derive(Debug, Args)]
 struct TurnArgs {
-    /// Agent that answers; default: the one of the newest turn
+    /// Agent; default: the one of the newest turn
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
     /// Working folder; default: the conversation's
@@ -73,34 +73,34 @@ struct TurnArgs {
     /// Start a new session and tell it what was said
     #[arg(long)]
     fresh_session: bool,
-    /// Refuse rather than tell a new session what was said
+    /// Refuse rather than re-tell what was said
     #[arg(long)]
     no_reseed: bool,
     /// Resume also in another folder
     #[arg(long)]
     relocate: bool,
-    /// Let the agent's CLI read commands and file mentions in the message
+    /// Let the CLI read /commands and @files in it
     #[arg(long)]
     raw: bool,
     /// Stop the turn after this time, e.g. 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
-    /// Stop the turn when it has cost more than this, e.g. 0.50
+    /// Stop the turn once it has cost this, e.g. 0.5
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<Micros>,
     /// Add a text file to the message (may be repeated)
     #[arg(long, value_name = "F")]
     file: Vec<PathBuf>,
-    /// What to do while another turn runs
+    /// While another turn runs
     #[arg(long, value_enum, default_value_t = Busy::Wait)]
     if_busy: Busy,
-    /// Send this message at most once, however often the command is repeated
+    /// Send at most once, however often repeated
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Let processes live on that the turn leaves running
+    /// Let processes live on that the turn leaves
     #[arg(long)]
     keep_background: bool,
-    /// Leave the turn running in the background and return at once
+    /// Return at once; the turn runs on
     #[arg(long, conflicts_with = "stream")]
     detach: bool,
     /// Print events as JSON lines while they happen
@@ -194,8 +194,16 @@ async fn follow(
 
 /// The turn goes on in a process of its own, until it is settled.
 async fn detach(app: &App, accepted: &Accepted) -> Result<u8> {
-    let ids = (accepted.conversation.to_string(), accepted.turn.to_string());
-    rejoin_runner::process::spawn_self(&["run-turn", &ids.0, &ids.1]).map_err(|e| {
+    let mut args = vec![
+        "run-turn".to_owned(),
+        accepted.conversation.to_string(),
+        accepted.turn.to_string(),
+    ];
+    if let Some(file) = app.config_file.as_ref().and_then(|f| f.to_str()) {
+        args.extend(["--config".to_owned(), file.to_owned()]);
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    rejoin_runner::process::spawn_self(&args).map_err(|e| {
         Failure::unavailable(format!(
             "the turn could not be left running ({e}); it stays queued"
         ))

@@ -1,68 +1,126 @@
 //! `rejoin show`
 
+mod document;
+mod page;
+
 use clap::Args;
-use rejoin_core::{MessageState, Role};
+use rejoin_core::Role;
+use rejoin_hub::{ConversationView, MessageView, SessionView, TurnView};
 
 use crate::app::App;
-use crate::failure::Result;
+use crate::cli::explain::refusal;
+use crate::cli::explain::why::{Case, Tense};
+use crate::failure::{Failure, Result};
+use crate::output::figures::{duration, money};
 
 /// Show a conversation: its messages, and how each turn was continued
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin show                    the last one in this folder\n  rejoin show tmqx:4             message 4 of tmqx; piped: its very text\n  rejoin show tmqx --markdown >talk.md"
+)]
 pub(crate) struct ShowArgs {
-    /// Conversation: handle, id, key, or `last`
+    /// Conversation (handle, id, key, or `last`), or one message of it (tmqx:4)
     #[arg(value_name = "CONV", default_value = "last")]
     conversation: String,
+    /// Print a markdown document
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// What there is to show.
+struct Shown {
+    conversation: ConversationView,
+    messages: Vec<MessageView>,
+    turns: Vec<TurnView>,
+    sessions: Vec<SessionView>,
+}
+
+impl Shown {
+    /// The turn whose verdict stands below this message: below the answer, or where one is missing.
+    fn verdict_below(&self, message: &MessageView) -> Option<&TurnView> {
+        let turn = self.turns.iter().find(|t| t.turn_id == message.turn_id)?;
+        let last = message.role == Role::Assistant || turn.reply_id.is_none();
+        (last && !turn.summary.is_empty()).then_some(turn)
+    }
 }
 
 pub(crate) async fn run(app: &App, args: &ShowArgs) -> Result<u8> {
     let hub = app.hub();
     let found = hub.find(&args.conversation, &app.folders()).await?;
     let id = found.conversation.id;
-    let (conversation, messages) = (
-        hub.conversation_view(&found.conversation).await?,
-        hub.message_views(id).await?,
-    );
-    let turns = hub.turn_views(id).await?;
-    if app.out.json {
-        let sessions = hub.session_views(id).await?;
-        app.out.json(&serde_json::json!({
-            "conversation": conversation, "messages": messages, "turns": turns, "sessions": sessions,
-        }));
-        return Ok(0);
+    let mut shown = Shown {
+        conversation: hub.conversation_view(&found.conversation).await?,
+        messages: hub.message_views(id).await?,
+        turns: hub.turn_views(id).await?,
+        sessions: hub.session_views(id).await?,
+    };
+    if let Some(number) = found.message {
+        one(&mut shown, number)?;
     }
-    app.out.text(&format!(
-        "{}  {}  ({})",
-        conversation.handle, conversation.title, conversation.state
-    ));
-    for message in &messages {
-        let who = match (message.role, &message.agent) {
-            (Role::User, _) => "you".to_owned(),
-            (Role::Assistant, agent) => agent.clone().unwrap_or_else(|| "assistant".into()),
-        };
-        let state = match message.state {
-            MessageState::Ok => "",
-            MessageState::Unanswered => "  (unanswered)",
-            MessageState::Queued => "  (queued)",
-        };
-        let number = message.seq.map_or_else(|| "-".into(), |n| n.to_string());
-        app.out.text(&format!(
-            "\n{number}  {who}{state}\n{}",
-            indent(&message.text)
-        ));
-        let turn = turns.iter().find(|t| t.turn_id == message.turn_id);
-        if let Some(turn) = turn
-            && (message.role == Role::Assistant || turn.reply_id.is_none())
-            && !turn.summary.is_empty()
-        {
-            app.out.text(&format!("   {}", turn.summary));
+    if app.out.json {
+        app.out.json(&serde_json::json!({
+            "conversation": shown.conversation, "messages": shown.messages,
+            "turns": shown.turns, "sessions": shown.sessions,
+        }));
+    } else if args.markdown {
+        app.out.text(&document::document(&shown));
+    } else if found.message.is_some() && !app.out.screen() {
+        for message in &shown.messages {
+            app.out.text(&message.text);
         }
+    } else {
+        app.out
+            .lines(&page::page(app, &shown, found.message.is_some()));
     }
     Ok(0)
 }
 
-fn indent(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("   {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+/// Keeps the message with this number, and its turn.
+fn one(shown: &mut Shown, number: i64) -> Result<()> {
+    let last = shown
+        .messages
+        .iter()
+        .filter_map(|m| m.seq)
+        .max()
+        .unwrap_or(0);
+    shown.messages.retain(|m| m.seq == Some(number));
+    let Some(turn) = shown.messages.first().map(|m| m.turn_id) else {
+        let handle = &shown.conversation.handle;
+        let text = format!("{handle} has no message {number}; its last is {last}");
+        return Err(Failure::not_found(text).try_this(format!("rejoin show {handle}")));
+    };
+    shown.turns.retain(|t| t.turn_id == turn);
+    Ok(())
+}
+
+/// Who said it, as people say it.
+fn who(message: &MessageView) -> &str {
+    match message.role {
+        Role::User => "you",
+        Role::Assistant => message.agent.as_deref().unwrap_or("assistant"),
+    }
+}
+
+/// How the turn was continued, in the words of `explain`; how it ended, if that was not well.
+fn verdict(turn: &TurnView) -> String {
+    let case = Case {
+        agent: &turn.agent,
+        verdict: turn.verdict.as_deref().and_then(|v| v.parse().ok()),
+        reason: turn.reason.as_deref().and_then(|r| r.parse().ok()),
+        sent: turn.sent,
+        evidence: refusal(&turn.checks),
+    };
+    let mut parts = vec![case.headline(Tense::Past)];
+    if let Some(error) = &turn.error {
+        parts.insert(
+            0,
+            format!("{}, {}: {}", turn.status, error.class, error.message),
+        );
+    } else if turn.reply_id.is_none() {
+        parts.insert(0, turn.status.clone());
+    }
+    parts.extend(turn.model.clone().filter(|model| *model != turn.agent));
+    parts.extend(turn.cost_usd.map(|cost| money(Some(cost))));
+    parts.push(duration(turn.duration_ms));
+    parts.join(" · ")
 }

@@ -46,8 +46,10 @@ pub(crate) fn run(args: &TrustArgs, out: Output, explicit: Option<&Path>) -> Res
         return Ok(0);
     }
     if std::env::var_os(rejoin_agents::MARKER).is_some() && !args.dry_run {
-        return Err(Failure::untrusted("an agent cannot decide what you trust; this is a turn's process")
-            .try_this("rejoin trust, in a terminal of your own"));
+        return Err(Failure::untrusted(
+            "an agent cannot decide what you trust; this is a turn's process",
+        )
+        .try_this("rejoin trust, in a terminal of your own"));
     }
     if args.revoke {
         return revoke(args, out, &home);
@@ -55,9 +57,10 @@ pub(crate) fn run(args: &TrustArgs, out: Output, explicit: Option<&Path>) -> Res
     let file = ConfigFile::read(&found(args.path.as_deref())?)?;
     let settings = file.settings()?;
     let needing = Loaded::own(explicit)?.needing_trust(&settings);
-    let before = match TrustList::load(&home).state(&file) {
-        _ if needing.is_empty() => TrustState::NotNeeded,
-        state => state,
+    let before = if needing.is_empty() {
+        TrustState::NotNeeded
+    } else {
+        TrustList::load(&home).state(&file)
     };
     let path = real_place(&file.path).unwrap_or_else(|| file.path.clone());
     if !out.json {
@@ -107,12 +110,15 @@ fn show(out: Output, path: &Path, needing: &[&Setting], before: TrustState) {
     let rows: Vec<_> = needing
         .iter()
         .map(|setting| {
-            let mut value = written(&setting.value);
+            let value = written(&setting.value);
             let long = value.chars().count();
-            if long > SHOWN {
-                value = value.chars().take(SHOWN).chain(['…']).collect();
-                value.push_str(&format!(" ({long} characters; read it: {})", setting.origin.words()));
-            }
+            let value = if long > SHOWN {
+                let start: String = value.chars().take(SHOWN).collect();
+                let place = setting.origin.words();
+                format!("{start}… ({long} characters; read it: {place})")
+            } else {
+                value
+            };
             vec![
                 Line::plain("  ").with(Tone::Name, &setting.path),
                 Line::plain(&value),
@@ -140,8 +146,11 @@ fn found(path: Option<&Path>) -> Result<PathBuf> {
     };
     let folder = std::path::absolute(&folder).unwrap_or(folder);
     repository_file(&folder).ok_or_else(|| {
-        Failure::not_found(format!("there is no rejoin.toml that applies in {}", folder.display()))
-            .try_this("rejoin config path")
+        Failure::not_found(format!(
+            "there is no rejoin.toml that applies in {}",
+            folder.display()
+        ))
+        .try_this("rejoin config path")
     })
 }
 

@@ -29,9 +29,9 @@ pub(crate) fn settings(
             Failure::config(format!("{variable} is `{text}`; it must be {must}"))
                 .try_this(format!("unset {variable}"))
         })?;
-        let path = names
-            .iter()
-            .fold(key.name.to_owned(), |path, name| path.replacen('*', &segment(name), 1));
+        let path = names.iter().fold(key.name.to_owned(), |path, name| {
+            path.replacen('*', &segment(name), 1)
+        });
         found.push(Setting {
             key,
             names,
@@ -59,21 +59,35 @@ fn meant(variable: &str, named: &[String]) -> Option<(&'static Key, Vec<String>)
 }
 
 fn name_of(middle: &str, named: &[String]) -> String {
-    let known = AGENTS.iter().copied().chain(named.iter().map(String::as_str));
+    let known = AGENTS
+        .iter()
+        .copied()
+        .chain(named.iter().map(String::as_str));
     let spelled = |name: &str| {
         name.chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() {
+                    c.to_ascii_uppercase()
+                } else {
+                    '_'
+                }
+            })
             .collect::<String>()
     };
     known
         .into_iter()
         .find(|name| spelled(name) == middle)
-        .map_or_else(|| middle.to_ascii_lowercase().replace('_', "-"), str::to_owned)
+        .map_or_else(
+            || middle.to_ascii_lowercase().replace('_', "-"),
+            str::to_owned,
+        )
 }
 
 /// Other variables of ours (`REJOIN_HOME`, `REJOIN_TOKEN`) are no settings.
 fn in_a_section(variable: &str) -> bool {
-    let sections = names_in("").into_iter().filter(|n| KEYS.iter().all(|k| k.name != *n));
+    let sections = names_in("")
+        .into_iter()
+        .filter(|n| KEYS.iter().all(|k| k.name != *n));
     sections
         .into_iter()
         .any(|s| variable.starts_with(&format!("REJOIN_{}_", s.to_ascii_uppercase())))
@@ -86,7 +100,10 @@ fn unknown(variable: &str, named: &[String]) -> Failure {
             known.push(pattern);
             continue;
         }
-        let names = AGENTS.iter().copied().chain(named.iter().map(String::as_str));
+        let names = AGENTS
+            .iter()
+            .copied()
+            .chain(named.iter().map(String::as_str));
         known.extend(names.map(|n| pattern.replace("NAME", &n.to_ascii_uppercase())));
     }
     let near = nearest(variable, known.iter().map(String::as_str));
@@ -102,7 +119,10 @@ mod tests {
     fn read(variable: &str, value: &str) -> Result<Vec<String>> {
         let named = ["gpt-5.1".to_owned()];
         let found = settings([(variable.to_owned(), value.to_owned())], &named)?;
-        Ok(found.iter().map(|s| format!("{}={}", s.path, s.value)).collect())
+        Ok(found
+            .iter()
+            .map(|s| format!("{}={}", s.path, s.value))
+            .collect())
     }
 
     #[test]
@@ -110,11 +130,27 @@ mod tests {
         for (variable, value, expected) in [
             ("REJOIN_DEFAULT_AGENT", "codex", "default_agent=\"codex\""),
             ("REJOIN_RESUME_BREAKER", "3", "resume.breaker=3"),
-            ("REJOIN_AGENTS_CLAUDE_PASS_ENV", "A,B", "agents.claude.pass_env=[\"A\",\"B\"]"),
+            (
+                "REJOIN_AGENTS_CLAUDE_PASS_ENV",
+                "A,B",
+                "agents.claude.pass_env=[\"A\",\"B\"]",
+            ),
             ("REJOIN_AGENTS_MY_OWN_BIN", "x", "agents.my-own.bin=\"x\""),
-            ("REJOIN_MODELS_GPT_5_1_WINDOW", "5000", r#"models."gpt-5.1".window=5000"#),
-            ("REJOIN_MODELS_GPT_5_1_PRICE_CACHE_READ", "0.5", r#"models."gpt-5.1".price.cache_read=0.5"#),
-            ("REJOIN_DATABASE_URL", "sqlite:/x", "database.url=\"sqlite:/x\""),
+            (
+                "REJOIN_MODELS_GPT_5_1_WINDOW",
+                "5000",
+                r#"models."gpt-5.1".window=5000"#,
+            ),
+            (
+                "REJOIN_MODELS_GPT_5_1_PRICE_CACHE_READ",
+                "0.5",
+                r#"models."gpt-5.1".price.cache_read=0.5"#,
+            ),
+            (
+                "REJOIN_DATABASE_URL",
+                "sqlite:/x",
+                "database.url=\"sqlite:/x\"",
+            ),
         ] {
             assert_eq!(read(variable, value).unwrap(), [expected]);
         }
@@ -126,10 +162,26 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (variable, value, expected) in [
-            ("REJOIN_RESUME_BRAKER", "3", "the variable REJOIN_RESUME_BRAKER is no setting; did you mean REJOIN_RESUME_BREAKER?"),
-            ("REJOIN_AGENTS_CLAUDE_MODLE", "x", "the variable REJOIN_AGENTS_CLAUDE_MODLE is no setting; did you mean REJOIN_AGENTS_CLAUDE_MODEL?"),
-            ("REJOIN_RESUME_BREAKER", "three", "REJOIN_RESUME_BREAKER is `three`; it must be a whole number from 1 to 1000"),
-            ("REJOIN_PERMISSION", "all", "REJOIN_PERMISSION is `all`; it must be one of \"read-only\", \"edit\", \"full\", \"ask\""),
+            (
+                "REJOIN_RESUME_BRAKER",
+                "3",
+                "the variable REJOIN_RESUME_BRAKER is no setting; did you mean REJOIN_RESUME_BREAKER?",
+            ),
+            (
+                "REJOIN_AGENTS_CLAUDE_MODLE",
+                "x",
+                "the variable REJOIN_AGENTS_CLAUDE_MODLE is no setting; did you mean REJOIN_AGENTS_CLAUDE_MODEL?",
+            ),
+            (
+                "REJOIN_RESUME_BREAKER",
+                "three",
+                "REJOIN_RESUME_BREAKER is `three`; it must be a whole number from 1 to 1000",
+            ),
+            (
+                "REJOIN_PERMISSION",
+                "all",
+                "REJOIN_PERMISSION is `all`; it must be one of \"read-only\", \"edit\", \"full\", \"ask\"",
+            ),
         ] {
             assert_eq!(read(variable, value).unwrap_err().message, expected);
         }

@@ -40,8 +40,8 @@ impl ConfigFile {
         let hash = blake3::hash(&bytes).to_hex().to_string();
         let text = String::from_utf8(bytes).map_err(|e| {
             let valid = e.utf8_error().valid_up_to();
-            let line = e.as_bytes()[..valid].iter().filter(|b| **b == b'\n').count() + 1;
-            at_line(path, line, "this is not UTF-8")
+            let text = String::from_utf8_lossy(&e.as_bytes()[..valid]).into_owned();
+            at_line(path, line_of(&text, valid), "this is not UTF-8")
         })?;
         Ok(Self {
             path: path.to_path_buf(),
@@ -95,8 +95,7 @@ pub(crate) fn at_line(path: &Path, line: usize, what: &str) -> Failure {
 }
 
 fn line_of(text: &str, at: usize) -> usize {
-    let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
-    before.iter().filter(|b| **b == b'\n').count() + 1
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }
 
 struct Walk<'a> {
@@ -145,12 +144,19 @@ impl Walk<'_> {
                     Some(list) => {
                         for (n, item) in list.iter().enumerate() {
                             let here = format!("{here}[{n}]");
-                            self.sub(&pattern, &here, &more(n.to_string()), item.span().start, item);
+                            self.sub(
+                                &pattern,
+                                &here,
+                                &more(n.to_string()),
+                                item.span().start,
+                                item,
+                            );
                         }
                     }
-                    None => self
-                        .wrong
-                        .push((at, format!("`{here}` must be a list of sections, [[{here}]]"))),
+                    None => self.wrong.push((
+                        at,
+                        format!("`{here}` must be a list of sections, [[{here}]]"),
+                    )),
                 },
                 Place::Unknown => {
                     let hint = hint(pattern, path, name);
@@ -172,8 +178,10 @@ impl Walk<'_> {
             Some(table) => self.section(pattern, path, names, table),
             None => {
                 let is = written(&plain_value(value.get_ref()));
-                self.wrong
-                    .push((at, format!("`{path}` is {is}; it must be a section, [{path}]")));
+                self.wrong.push((
+                    at,
+                    format!("`{path}` is {is}; it must be a section, [{path}]"),
+                ));
             }
         }
     }
@@ -196,7 +204,10 @@ fn plain_value(value: &DeValue<'_>) -> Value {
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map_or_else(|_| Value::String(number.as_str().to_owned()), Value::from),
         // What is no number in JSON (`inf`, `nan`) fits no key.
-        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Float(number) => number
+            .as_str()
+            .parse::<f64>()
+            .map_or(Value::Null, Value::from),
         DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Datetime(time) => Value::String(time.to_string()),
         DeValue::Array(items) => items.iter().map(|i| plain_value(i.get_ref())).collect(),

@@ -169,7 +169,8 @@ impl Key {
 
     /// May its value be shown to anybody who looks at the screen?
     pub(crate) fn secret(&self) -> bool {
-        matches!(self.kind, Map) || self.name.ends_with(".url") || self.name.ends_with(".webhook")
+        let named = ["database.url", "blobs.url", "notify.webhook"];
+        matches!(self.kind, Map) || named.contains(&self.name)
     }
 }
 
@@ -180,7 +181,12 @@ mod tests {
     #[test]
     fn defaults_are_values_their_key_can_have() {
         for key in KEYS {
-            assert_eq!(key.default().is_none(), key.default.is_empty(), "{}", key.name);
+            assert_eq!(
+                key.default().is_none(),
+                key.default.is_empty(),
+                "{}",
+                key.name
+            );
             if let Some(value) = key.default() {
                 assert!(key.kind.fits(&value), "{}", key.name);
             }
@@ -192,8 +198,17 @@ mod tests {
         assert_eq!(
             names_in(""),
             [
-                "default_agent", "permission", "agents", "resume", "snapshots", "serve", "notify",
-                "tier", "models", "database", "blobs"
+                "default_agent",
+                "permission",
+                "agents",
+                "resume",
+                "snapshots",
+                "serve",
+                "notify",
+                "tier",
+                "models",
+                "database",
+                "blobs"
             ]
         );
         assert_eq!(names_in("models.*"), ["window", "price"]);

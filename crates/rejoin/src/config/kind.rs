@@ -137,7 +137,9 @@ fn quoted(words: &[&str]) -> String {
 
 /// No NUL and no control characters: these values become arguments and variables.
 fn plain(text: &str) -> bool {
-    !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t')
+    !text
+        .chars()
+        .any(|c| c.is_control() && c != '\n' && c != '\t')
 }
 
 fn is_word(text: &str) -> bool {
@@ -199,7 +201,10 @@ mod tests {
     fn lists_and_maps_are_written_in_a_variable() {
         assert_eq!(Kind::Texts.parse("--a, b"), Some(json!(["--a", "b"])));
         assert_eq!(Kind::Texts.parse(r#"["a,b"]"#), Some(json!(["a,b"])));
-        assert_eq!(Kind::Map.parse("A=1,B=x=y"), Some(json!({"A": "1", "B": "x=y"})));
+        assert_eq!(
+            Kind::Map.parse("A=1,B=x=y"),
+            Some(json!({"A": "1", "B": "x=y"}))
+        );
         assert_eq!(Kind::Map.parse("A"), None);
         assert_eq!(Kind::Bool.parse("maybe"), None);
     }

@@ -55,23 +55,29 @@ impl Role {
 
 /// Where files are looked for, without reading them.
 pub(crate) fn sources(explicit: Option<&Path>, here: &Path) -> Vec<Source> {
-    let source = |path: PathBuf, role| Source {
-        exists: path.exists(),
+    let source = |path: PathBuf, role, exists| Source {
         path,
         role,
+        exists,
         trust: None,
     };
     let own = match explicit {
-        Some(path) => Some(source(path.to_path_buf(), Role::Named)),
-        None => user_file().map(|path| source(path, Role::Yours)),
+        Some(path) => Some(source(path.to_path_buf(), Role::Named, path.exists())),
+        None => user_file().map(|path| {
+            let exists = path.exists();
+            source(path, Role::Yours, exists)
+        }),
     };
-    let repository = repository_file(here).unwrap_or_else(|| here.join("rejoin.toml"));
+    let found = repository_file(here);
+    let exists = found.is_some();
+    let repository = found.unwrap_or_else(|| here.join("rejoin.toml"));
     // Named by the user it is the user's word, and not read twice.
     let same = |own: &Source| {
         let real = |p: &Path| fs_err::canonicalize(p).ok();
         real(&own.path).is_some_and(|p| Some(p) == real(&repository))
     };
-    let repository = (!own.as_ref().is_some_and(same)).then(|| source(repository, Role::Repository));
+    let repository =
+        (!own.as_ref().is_some_and(same)).then(|| source(repository, Role::Repository, exists));
     own.into_iter().chain(repository).collect()
 }
 
@@ -94,15 +100,15 @@ impl Loaded {
                 Role::Repository => repository = Some((file, settings)),
             }
         }
-        let theirs = repository.as_ref().map_or(&[][..], |(_, settings)| settings);
+        let theirs = repository
+            .as_ref()
+            .map_or(&[][..], |(_, settings)| settings);
         let named: Vec<String> = own
             .iter()
             .chain(theirs)
             .flat_map(|s| s.names.iter().cloned())
             .collect();
-        let variables = std::env::vars_os()
-            .filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
-        let from_env = environment::settings(variables, &named)?;
+        let from_env = environment::settings(variables(), &named)?;
         agents_are_known(&[&own[..], theirs, &from_env].concat())?;
 
         loaded.lay_over(own);
@@ -120,6 +126,13 @@ impl Loaded {
         Ok(loaded)
     }
 
+    /// What applies if no file can be read.
+    pub(crate) fn without_files() -> Self {
+        let mut loaded = Self::default();
+        loaded.lay_over(environment::settings(variables(), &[]).unwrap_or_default());
+        loaded
+    }
+
     /// What in a repository's file needs trust, given what the user has said.
     pub(crate) fn needing_trust<'a>(&self, settings: &'a [Setting]) -> Vec<&'a Setting> {
         settings
@@ -132,7 +145,9 @@ impl Loaded {
         if self.needing_trust(settings).is_empty() {
             return TrustState::NotNeeded;
         }
-        data_home().map_or(TrustState::Untrusted, |home| TrustList::load(&home).state(file))
+        data_home().map_or(TrustState::Untrusted, |home| {
+            TrustList::load(&home).state(file)
+        })
     }
 
     /// What applies where this setting does not count.
@@ -184,6 +199,10 @@ impl Loaded {
         }
         all
     }
+}
+
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
 }
 
 fn user_file() -> Option<PathBuf> {

@@ -41,11 +41,26 @@ mod tests {
     #[test]
     fn hints() {
         for (pattern, section, name, expected) in [
-            ("resume", "resume", "context_treshold", "; did you mean `resume.context_threshold`?"),
+            (
+                "resume",
+                "resume",
+                "context_treshold",
+                "; did you mean `resume.context_threshold`?",
+            ),
             ("", "", "breaker", "; did you mean `resume.breaker`?"),
             ("", "", "resumee", "; did you mean `resume`?"),
-            ("agents.*", "agents.claude", "binary", "; the nearest known key is `agents.claude.bin`"),
-            ("agents.*", "agents.claude", "modle", "; did you mean `agents.claude.model`?"),
+            (
+                "agents.*",
+                "agents.claude",
+                "binary",
+                "; the nearest known key is `agents.claude.bin`",
+            ),
+            (
+                "agents.*",
+                "agents.claude",
+                "modle",
+                "; did you mean `agents.claude.model`?",
+            ),
         ] {
             assert_eq!(hint(pattern, section, name), expected, "{name}");
         }

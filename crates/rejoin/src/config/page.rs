@@ -48,7 +48,9 @@ pub(crate) fn page() -> String {
             );
             open = Some(section);
         }
-        let default = key.default().map_or_else(String::new, |v| format!("`{}`", written(&v)));
+        let default = key
+            .default()
+            .map_or_else(String::new, |v| format!("`{}`", written(&v)));
         let _infallible = writeln!(
             text,
             "| `{name}` | {} | {default} | {} | {} |",
@@ -63,7 +65,11 @@ pub(crate) fn page() -> String {
 /// The section as it is written in a file, and the key in it.
 fn split(key: &Key) -> (&'static str, &'static str) {
     let depth = if key.name.contains(".price.") { 2 } else { 1 };
-    let at = key.name.rmatch_indices('.').nth(depth - 1).map(|(at, _)| at);
+    let at = key
+        .name
+        .rmatch_indices('.')
+        .nth(depth - 1)
+        .map(|(at, _)| at);
     at.map_or(("", key.name), |at| (&key.name[..at], &key.name[at + 1..]))
 }
 
@@ -74,12 +80,9 @@ fn value_words(kind: Kind) -> String {
         Kind::Span(word) => format!("time, or `\"{word}\"`"),
         Kind::Map => "table of texts".into(),
         Kind::Word => "word".into(),
-        Kind::Text
-        | Kind::Bool
-        | Kind::Whole { .. }
-        | Kind::Share
-        | Kind::Money
-        | Kind::Texts => kind.words(),
+        Kind::Texts => "list of texts".into(),
+        Kind::Money => "number, not negative".into(),
+        Kind::Text | Kind::Bool | Kind::Whole { .. } | Kind::Share => kind.words(),
     }
 }
 

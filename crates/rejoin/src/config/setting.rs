@@ -1,6 +1,6 @@
 //! One value with where it came from.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -48,11 +48,8 @@ impl Setting {
     /// not count.
     pub(crate) fn needs_trust(&self, without: Option<&Value>) -> bool {
         let listed = |values: &[&str]| {
-            let text = match &self.value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            values.contains(&text.as_str())
+            let text = self.value.as_str().map(str::to_owned);
+            values.contains(&text.unwrap_or_else(|| self.value.to_string()).as_str())
         };
         match self.key.trust {
             Trust::Free => false,
@@ -67,11 +64,10 @@ impl Setting {
         if !self.key.secret() {
             return self.value.clone();
         }
-        match &self.value {
-            Value::Object(map) => map.keys().map(|n| (n.clone(), json!("…"))).collect(),
-            Value::String(text) => json!(without_password(text)),
-            other => other.clone(),
+        if let Some(map) = self.value.as_object() {
+            return map.keys().map(|n| (n.clone(), json!("…"))).collect();
         }
+        json!(self.value.as_str().map(without_password))
     }
 
     pub(crate) fn shown_words(&self) -> String {
@@ -85,11 +81,11 @@ impl Setting {
             return Some(text.to_owned());
         };
         let relative = text.contains('/') && !text.starts_with('/') && !text.starts_with("~/");
-        let beside = path.parent().filter(|_| relative).map(|f| f.join(Path::new(text)));
-        Some(beside.map_or_else(
-            || text.to_owned(),
-            |p| p.to_string_lossy().into_owned(),
-        ))
+        let beside = path
+            .parent()
+            .filter(|_| relative)
+            .map(|f| f.join(text.trim_start_matches("./")));
+        Some(beside.map_or_else(|| text.to_owned(), |p| p.to_string_lossy().into_owned()))
     }
 }
 

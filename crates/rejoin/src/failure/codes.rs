@@ -1,4 +1,8 @@
 //! The one table of everything that can be wrong. `docs/errors.md` is made from it.
+#![cfg_attr(
+    not(test),
+    allow(dead_code, reason = "only the page shows when and kept")
+)]
 
 use rejoin_core::Class;
 
@@ -17,8 +21,6 @@ pub(crate) struct Code {
 /// What became of the message.
 #[derive(Debug, Clone, Copy)]
 enum Kept {
-    /// None was sent, or none is at stake.
-    None,
     No,
     /// It stays in the history, unanswered, and the next turn shows it once.
     Unanswered,
@@ -29,7 +31,6 @@ enum Kept {
 impl Kept {
     fn words(self) -> &'static str {
         match self {
-            Self::None => "–",
             Self::No => "not kept, nothing was sent",
             Self::Unanswered => "kept, unanswered",
             Self::IfAccepted => "kept if it was accepted before",
@@ -126,14 +127,37 @@ mod tests {
             `{\"error\":{\"code\",\"message\",\"try\"}}` on stdout. The exit code says the same to a script.\n",
         );
         let tables = [
-            ("Commands", "code", "Nothing ran, or nothing that could answer.", COMMANDS),
-            ("Turns", "class", "The turn ran, or was held back; it is printed with `\"error\":{\"class\",\"message\",\"try\"}`.", TURNS),
+            (
+                "Commands",
+                "code",
+                "Nothing ran, or nothing that could answer.",
+                COMMANDS,
+            ),
+            (
+                "Turns",
+                "class",
+                "The turn ran, or was held back; it is printed with `\"error\":{\"class\",\"message\",\"try\"}`.",
+                TURNS,
+            ),
         ];
         for (title, head, intro, rows) in tables {
-            let _ = write!(page, "\n## {title}\n\n{intro}\n\n| {head} | exit | when | the message | try |\n|---|--:|---|---|---|\n");
+            let _ = write!(
+                page,
+                "\n## {title}\n\n{intro}\n\n| {head} | exit | when | the message | try |\n|---|--:|---|---|---|\n"
+            );
             for row in rows {
-                let Code { word, exit, when, kept, next } = row;
-                let _ = writeln!(page, "| `{word}` | {exit} | {when} | {} | `{next}` |", kept.words());
+                let Code {
+                    word,
+                    exit,
+                    when,
+                    kept,
+                    next,
+                } = row;
+                let _ = writeln!(
+                    page,
+                    "| `{word}` | {exit} | {when} | {} | `{next}` |",
+                    kept.words()
+                );
             }
         }
         page.push_str("\nOther exit codes: 0 done · 7 a person is needed · 10 answered but not saved (`--must-save`) · 11 verify found damage · 130 and 143 interrupted.\n");
@@ -159,7 +183,10 @@ mod tests {
             assert_eq!(of_class(*class).word, class.as_str());
         }
         assert_eq!(TURNS.len(), Class::ALL.len());
-        assert!(COMMANDS.iter().all(|code| !code.next.is_empty() && code.exit > 0));
-        assert!(matches!(USAGE.kept, Kept::No | Kept::None));
+        assert!(
+            COMMANDS
+                .iter()
+                .all(|code| !code.next.is_empty() && code.exit > 0)
+        );
     }
 }

@@ -132,7 +132,10 @@ mod tests {
             ("nonsense", "-", "-"),
         ];
         for (at, ago, moment) in cases {
-            assert_eq!((now.ago(at).as_str(), now.moment(at).as_str()), (ago, moment));
+            assert_eq!(
+                (now.ago(at).as_str(), now.moment(at).as_str()),
+                (ago, moment)
+            );
         }
     }
 
@@ -140,6 +143,9 @@ mod tests {
     fn amounts() {
         let shown = [0.0, 0.000_012, 0.0214, 0.5, 12.0].map(|d| money(Some(d)));
         assert_eq!(shown, ["$0.00", "$0.000012", "$0.021", "$0.50", "$12.00"]);
-        assert_eq!((money(None), size(1), size(21_400)), ("-".into(), "1 byte".into(), "21.4 KB".into()));
+        assert_eq!(
+            (money(None), size(1), size(21_400)),
+            ("-".into(), "1 byte".into(), "21.4 KB".into())
+        );
     }
 }

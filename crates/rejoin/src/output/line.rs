@@ -3,7 +3,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use super::safe::{columns, cut, safe};
+use super::safe::{broken_off, columns, safe};
 
 /// How a piece stands out, where there are colours. The words say the same without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,8 +100,7 @@ impl Line {
                 room -= taken;
                 kept.0.push((tone, text));
             } else {
-                // Something follows, or this piece is too long: either way it ends with a sign.
-                kept.0.push((tone, cut(&format!("{text} …"), room)));
+                kept.0.push((tone, broken_off(&text, room)));
                 break;
             }
         }
@@ -111,8 +110,11 @@ impl Line {
     /// Broken at spaces into lines of at most so many columns; longer words are broken as well.
     pub(crate) fn wrap(&self, width: usize) -> Vec<Self> {
         let width = width.max(8);
-        let cells: Vec<(Tone, char)> =
-            self.0.iter().flat_map(|(tone, text)| text.chars().map(|c| (*tone, c))).collect();
+        let cells: Vec<(Tone, char)> = self
+            .0
+            .iter()
+            .flat_map(|(tone, text)| text.chars().map(|c| (*tone, c)))
+            .collect();
         let mut lines = vec![];
         let mut rest = &cells[..];
         while !rest.is_empty() {
@@ -178,12 +180,18 @@ mod tests {
 
     #[test]
     fn lines_are_cut_and_wrapped_by_columns() {
-        let line = Line::new().with(Tone::Strong, "one two ").with(Tone::Plain, "three four");
-        assert_eq!(shown(&line.clone().cut(9)), "one two…");
+        let line = Line::new()
+            .with(Tone::Strong, "one two ")
+            .with(Tone::Plain, "three four");
+        assert_eq!(shown(&line.clone().cut(9)), "one two …");
         assert_eq!(shown(&line.clone().cut(18)), "one two three four");
         let wrapped: Vec<String> = line.wrap(9).iter().map(shown).collect();
         assert_eq!(wrapped, ["one two", "three", "four"]);
-        let word: Vec<String> = Line::plain("中中中中中中").wrap(8).iter().map(shown).collect();
+        let word: Vec<String> = Line::plain("中中中中中中")
+            .wrap(8)
+            .iter()
+            .map(shown)
+            .collect();
         assert_eq!(word, ["中中中中", "中中"]);
     }
 

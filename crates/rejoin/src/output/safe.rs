@@ -74,6 +74,11 @@ pub(crate) fn cut(line: &str, width: usize) -> String {
     if columns(line) <= width {
         return line.to_owned();
     }
+    broken_off(line, width)
+}
+
+/// As much as fits, and the sign that something follows.
+pub(crate) fn broken_off(line: &str, width: usize) -> String {
     let mut room = width.saturating_sub(1);
     let fits = |c: &char| {
         let taken = c.width().unwrap_or(0);

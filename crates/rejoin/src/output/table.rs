@@ -9,7 +9,13 @@ const LEAST: usize = 12;
 pub(crate) fn table(rows: &[Vec<Line>], fit: Option<usize>) -> Vec<Line> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let wide: Vec<usize> = (0..columns)
-        .map(|n| rows.iter().filter_map(|row| row.get(n)).map(Line::width).max().unwrap_or(0))
+        .map(|n| {
+            rows.iter()
+                .filter_map(|row| row.get(n))
+                .map(Line::width)
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     rows.iter().map(|row| in_columns(row, &wide, fit)).collect()
 }
@@ -40,12 +46,29 @@ mod tests {
     #[test]
     fn columns_line_up_and_the_last_is_cut() {
         let row = |cells: [&str; 3]| cells.map(Line::plain).to_vec();
-        let rows = [row(["tmqx", "3m", "a title that is long"]), row(["kkkkk", "", "short"])];
-        let shown = |fit| table(&rows, fit).iter().map(|l| l.render(false)).collect::<Vec<_>>();
-        assert_eq!(shown(None), ["tmqx   3m  a title that is long", "kkkkk      short"]);
-        assert_eq!(shown(Some(24)), ["tmqx   3m  a title that…", "kkkkk      short"]);
+        let rows = [
+            row(["tmqx", "3m", "a title that is long"]),
+            row(["kkkkk", "", "short"]),
+        ];
+        let shown = |fit| {
+            table(&rows, fit)
+                .iter()
+                .map(|l| l.render(false))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            shown(None),
+            ["tmqx   3m  a title that is long", "kkkkk      short"]
+        );
+        assert_eq!(
+            shown(Some(24)),
+            ["tmqx   3m  a title that…", "kkkkk      short"]
+        );
         let edges = |width| edges(&Line::plain("left"), &Line::plain("right"), width);
-        assert_eq!(edges(12).map(|l| l.render(false)).as_deref(), Some("left   right"));
+        assert_eq!(
+            edges(12).map(|l| l.render(false)).as_deref(),
+            Some("left   right")
+        );
         assert_eq!(edges(10), None);
     }
 }

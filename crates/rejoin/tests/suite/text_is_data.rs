@@ -119,9 +119,10 @@ fn nothing_in_a_message_is_taken_for_a_command_or_a_file(world: World) {
 /// Promise 11: `--raw` gives the message its CLI meaning, files inside the folder only.
 fn raw_reads_files_of_the_folder_only(world: World) {
     let outside = canaries(&world);
+    std::os::unix::fs::symlink(&outside, world.work().join("link.txt")).unwrap();
     let mut story = Chronicle::begun(world);
     let text = format!(
-        "see @inside.txt @{outside} @\"{outside}\" @../outside.txt @~/../outside.txt {} #s:a2",
+        "see @inside.txt @link.txt @\"link.txt\" see @link.txt, @{outside} @\"{outside}\" @../outside.txt @~/../outside.txt {} #s:a2",
         user(2)
     );
     story.says(Continued::Resumed, &text, &["--raw"]);

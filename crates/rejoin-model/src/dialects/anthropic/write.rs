@@ -107,8 +107,7 @@ impl Stream {
 
     fn event(&mut self, part: Part, data: &Value) {
         let name = data["type"].as_str().unwrap_or_default();
-        let bytes = format!("event: {name}\ndata: {data}\n\n");
-        self.frames.push(Frame { part, bytes });
+        self.frames.push(Frame::event(part, name, data));
     }
 }
 

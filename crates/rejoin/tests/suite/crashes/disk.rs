@@ -21,7 +21,10 @@ impl Small {
             &at,
         );
         if !mounted {
-            eprintln!("SKIPPED: no tmpfs can be mounted here (it takes root)");
+            #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+            {
+                eprintln!("SKIPPED: no tmpfs can be mounted here (it takes root)");
+            }
             return None;
         }
         let small = Self(at.clone());
@@ -153,6 +156,7 @@ fn a_home_that_became_read_only_is_one_clear_sentence() {
         return;
     };
     let _first = world.say(1, &["-a", "demo"]);
+    world.assert_quiet();
     assert!(run("mount", &["-o", "remount,ro"], &small.0));
     let done = world.run(&["send", "-k", "k", "hello"]);
     assert_eq!(done.code, 6, "{done:?}");

@@ -141,7 +141,7 @@ fn everything_killed_at_once() {
             kill(pid, "KILL");
         }
         assert_eq!(Done::of(send).code, -9);
-        let turn = talk.world.last_turn();
+        let turn = settled_later(&talk.world);
         assert_eq!(
             (&turn["status"], &turn["error"]["class"]),
             (&"lost".into(), &"lost".into())

@@ -54,7 +54,9 @@ fn running(turn: &Value) -> Vec<i32> {
 /// Ends those that run, and says how many.
 fn end_running(turn: &Value) -> usize {
     let pids = running(turn);
-    pids.iter().for_each(|pid| kill(*pid, "KILL"));
+    for pid in &pids {
+        kill(*pid, "KILL");
+    }
     pids.len()
 }
 

@@ -1,0 +1,182 @@
+//! The store and the turns in it, also if it cannot be opened.
+
+use std::time::Duration;
+
+use std::path::Path;
+
+use rejoin_core::TurnId;
+use rejoin_hub::{Clock, Hub};
+use rejoin_runner::holder::Holder;
+use rejoin_runner::inspect;
+use rejoin_store::{Health, Store};
+use serde_json::{Value, json};
+
+use super::report::{Report, bytes};
+use crate::app::{database, make_home};
+use crate::config::Config;
+use crate::failure::Result;
+
+/// Long enough for a process that has nothing left to do.
+const ON_ITS_WAY_OUT: Duration = Duration::from_millis(300);
+
+/// The hub is there if the store is well. `keep`: somebody wants to write into it.
+pub(super) async fn look(
+    report: &mut Report,
+    config: &Config,
+    home: &Path,
+    keep: bool,
+) -> (Option<Hub>, Value) {
+    report.section("store");
+    let path = match database(home, config.database_url.as_deref()) {
+        Ok(path) => path,
+        Err(failure) => {
+            let next = failure.next.unwrap_or_default();
+            report.bad("", &failure.message, &next);
+            return (None, Value::Null);
+        }
+    };
+    let shown = path.display().to_string();
+    let health = match Store::health(&path).await {
+        Ok(health) => health,
+        Err(error) => {
+            report.bad(&shown, &error.to_string(), "check REJOIN_HOME");
+            return (None, Value::Null);
+        }
+    };
+    let Some(health) = health else {
+        report.note(&shown, "not there yet; the first message makes it");
+        let hub = if keep && make_home(home).is_ok() {
+            open(&path).await.ok()
+        } else {
+            None
+        };
+        return (hub, json!({"path": path, "exists": false}));
+    };
+    let mut found = json!({
+        "path": path, "exists": true, "bytes": health.bytes, "schema": health.schema,
+        "known_schema": health.known_schema, "damage": health.damage,
+        "running": health.running, "queued": health.queued, "conversations": health.conversations,
+    });
+    if !judge(report, &shown, &health) {
+        return (None, found);
+    }
+    let hub = match open(&path).await {
+        Ok(hub) => hub,
+        Err(failure) => {
+            let next = failure.next.unwrap_or_else(|| "check REJOIN_HOME".into());
+            report.bad(&shown, &failure.message, &next);
+            return (None, found);
+        }
+    };
+    match turns(report, &hub, &health, home).await {
+        Ok(left) => found["leftovers"] = left,
+        Err(failure) => report.bad("turns", &failure.message, "rejoin list"),
+    }
+    (Some(hub), found)
+}
+
+/// Can it be opened?
+fn judge(report: &mut Report, path: &str, health: &Health) -> bool {
+    if let Some(damage) = health.damage.first() {
+        let next = format!("put a backup in its place, or begin anew: mv {path} {path}.damaged");
+        report.bad(path, &format!("damaged: {damage}"), &next);
+        return false;
+    }
+    let (schema, known) = (health.schema, health.known_schema);
+    if schema > known {
+        let text = format!("written by a newer rejoin (schema {schema}, this one knows {known})");
+        report.bad(path, &text, "install the newer rejoin");
+        return false;
+    }
+    let size = bytes(health.bytes);
+    let count = health.conversations;
+    let conversations = if count == 1 {
+        "conversation"
+    } else {
+        "conversations"
+    };
+    report.good(
+        path,
+        &format!("{size}, {count} {conversations}, schema {schema}, intact"),
+    );
+    true
+}
+
+async fn open(path: &Path) -> Result<Hub> {
+    Ok(Hub {
+        store: Store::open_sqlite(path).await?,
+        clock: Clock,
+        machine: String::new(),
+    })
+}
+
+/// What runs, what waits, and what is left of turns that ended.
+async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> Result<Value> {
+    let mut read = hub.store.read().await?;
+    let running = read.running_turns().await?;
+    let queued = health.queued;
+    let alone = |holder: &Option<String>| {
+        let holder = holder.as_deref().and_then(|h| h.parse::<Holder>().ok());
+        !holder.is_some_and(|h| h.is_alive())
+    };
+    let unattended = running.iter().filter(|t| alone(&t.holder)).count();
+    report.good(
+        "turns",
+        &format!("{} running, {queued} queued", running.len()),
+    );
+    if unattended > 0 {
+        let text = format!(
+            "{unattended} without the command that sent them; the next command takes them up"
+        );
+        report.note("", &text);
+    }
+    let (mut strays, mut kept) = (vec![], 0);
+    for process in inspect::turn_processes() {
+        let Ok(id) = process.turn.parse::<TurnId>() else {
+            continue;
+        };
+        match read.turn(id).await? {
+            Some(turn) if !turn.status.ended() => {}
+            Some(turn) if turn.request["keep_background"] == json!(true) => kept += 1,
+            Some(_) => strays.push(process),
+            // Of another store.
+            None => {}
+        }
+    }
+    if !strays.is_empty() {
+        // The shim of a turn that has just ended is still on its way out.
+        tokio::time::sleep(ON_ITS_WAY_OUT).await;
+        let living = inspect::turn_processes();
+        strays.retain(|stray| living.contains(stray));
+    }
+    if kept > 0 {
+        report.note("", &format!("{kept} processes kept by --keep-background"));
+    }
+    if !strays.is_empty() {
+        let pids: Vec<String> = strays.iter().map(|p| p.pid.to_string()).collect();
+        let commands: Vec<&str> = strays.iter().map(|p| p.command.as_str()).collect();
+        let text = format!(
+            "processes of ended turns still run: {}",
+            commands.join("; ")
+        );
+        report.bad("leftovers", &text, &format!("kill {}", pids.join(" ")));
+    }
+    let mut folders = 0;
+    for name in inspect::turn_folders(home) {
+        let Ok(id) = name.parse::<TurnId>() else {
+            continue;
+        };
+        folders += usize::from(read.turn(id).await?.is_none_or(|t| t.status.ended()));
+    }
+    if folders > 0 {
+        report.note(
+            "leftovers",
+            &format!("{folders} folders of ended turns; the next command removes them"),
+        );
+    }
+    let strays: Vec<Value> = strays
+        .iter()
+        .map(|p| json!({"pid": p.pid, "turn_id": p.turn, "command": p.command}))
+        .collect();
+    Ok(json!({"processes": strays, "kept": kept, "folders": folders, "unattended": unattended}))
+}

@@ -1,0 +1,214 @@
+//! `rejoin explain CONV --next`: the same look and decision as a turn, and nothing is run.
+
+use rejoin_core::{
+    AgentName, Budget, Decision, Hold, Material, Message, MessageState, Role, Sent, TurnPlan,
+    Verdict, compose, decide,
+};
+use rejoin_hub::TurnRequest;
+use rejoin_runner::look::{self, Looked};
+use rejoin_store::Conversation;
+use serde_json::{Value, json};
+
+use super::page::{Page, Worth};
+use super::why::{Case, Tense, allowed, told, version};
+use super::{ExplainArgs, refusal, worth};
+use crate::app::App;
+use crate::cli::send::folder_text;
+use crate::failure::{Failure, Result};
+use crate::output::{Line, Tone};
+
+pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
+    app.must_be_trusted()?;
+    let hub = app.hub();
+    let conversation = hub.find(&args.turn, &app.folders()).await?.conversation;
+    let agent = match &args.agent {
+        Some(name) => AgentName::new(name.as_str()).map_err(|e| Failure::usage(e.to_string()))?,
+        None => conversation.agent.clone(),
+    };
+    let request = request(app, args, &conversation, &agent)?;
+    let outlook = hub
+        .outlook(conversation.id, conversation.scope, &agent, None)
+        .await?;
+    let looked = look::look(hub, &app.runner.config, agent.as_str(), &request, outlook).await?;
+    let decision = decide(&looked.situation(&agent, &request));
+    let sent = match &decision.plan {
+        Ok(plan) => Some(sent(app, &conversation, &looked, plan).await?),
+        Err(_) => None,
+    };
+    let foreseen = Foreseen {
+        checks: checks(&decision),
+        decision,
+        sent,
+        agent: &agent,
+        request: &request,
+        looked: &looked,
+    };
+    if app.out.json {
+        app.out.json(&foreseen.json());
+    } else {
+        let handle = hub
+            .store
+            .read()
+            .await?
+            .short_handle(&conversation.handle)
+            .await?;
+        foreseen.page(app, &handle, args.raw).print(app.out);
+    }
+    Ok(0)
+}
+
+struct Foreseen<'a> {
+    decision: Decision<'a>,
+    checks: Value,
+    /// None if nothing would be sent.
+    sent: Option<Sent>,
+    agent: &'a AgentName,
+    request: &'a TurnRequest,
+    looked: &'a Looked,
+}
+
+impl Foreseen<'_> {
+    fn json(&self) -> Value {
+        let (verdict, reason) = match &self.decision.plan {
+            Ok(plan) => (Some(plan.verdict()), plan.reason().map(|r| r.to_string())),
+            Err(Hold::InUse { .. }) => (None, Some("in_use".to_owned())),
+            Err(Hold::WouldReseed { why }) => (None, Some(why.to_string())),
+            Err(Hold::Envelope) => (None, Some("envelope".to_owned())),
+        };
+        json!({
+            "verdict": verdict.map(Verdict::as_str), "reason": reason, "checks": self.checks,
+            "sent": self.sent, "cost_estimate_usd": null,
+        })
+    }
+
+    fn page(&self, app: &App, handle: &str, raw: bool) -> Page {
+        let mut page = Page::new(app.out);
+        let plan = self.decision.plan.as_ref();
+        let reason = match plan {
+            Ok(plan) => plan.reason(),
+            Err(Hold::InUse { .. }) => Some(rejoin_core::Reason::InUse),
+            Err(Hold::WouldReseed { why }) => Some(*why),
+            Err(Hold::Envelope) => None,
+        };
+        let evidence = match plan {
+            Err(Hold::Envelope) => self.looked.cannot.as_deref().unwrap_or(""),
+            _ => refusal(&self.checks),
+        };
+        let case = Case {
+            agent: self.agent.as_str(),
+            verdict: plan.ok().map(TurnPlan::verdict),
+            reason,
+            sent: self.sent.unwrap_or_default(),
+            evidence,
+        };
+        let tone = if plan.is_ok() {
+            Tone::Strong
+        } else {
+            Tone::Bad
+        };
+        let headline = Line::new().with(tone, &case.headline(Tense::Future));
+        let first = reason == Some(rejoin_core::Reason::FirstTurn);
+        let version = version(
+            case.agent,
+            Some(&self.looked.binary.facts.runtime.to_string()),
+        );
+        page.head(
+            &headline,
+            reason.filter(|_| !first),
+            &[handle.to_owned(), version],
+        );
+        page.checks(&self.checks, |name, ok| {
+            if raw {
+                Worth::Line
+            } else {
+                worth(name, ok, first)
+            }
+        });
+        if let Some(sent) = &self.sent {
+            page.row("sends", &told(sent, Tense::Future));
+        }
+        let envelope = &self.request.envelope;
+        page.row(
+            "allows",
+            &allowed(
+                envelope.mode.as_str(),
+                envelope.tools.as_deref(),
+                &envelope.deny_tools,
+            ),
+        );
+        page
+    }
+}
+
+fn request(
+    app: &App,
+    args: &ExplainArgs,
+    conversation: &Conversation,
+    agent: &AgentName,
+) -> Result<TurnRequest> {
+    let own = conversation
+        .settings
+        .get(agent.as_str())
+        .cloned()
+        .unwrap_or_default();
+    let workdir = args.workdir.as_deref().map(folder_text).transpose()?;
+    Ok(TurnRequest {
+        workdir: workdir.unwrap_or_else(|| conversation.workdir.clone()),
+        model: args
+            .model
+            .clone()
+            .or(own.model)
+            .or_else(|| app.config.models.get(agent.as_str()).cloned()),
+        envelope: conversation.envelope(agent),
+        context_threshold: app.config.context_threshold,
+        breaker: app.config.breaker,
+        model_change: app.config.model_change,
+        after_compaction: app.config.after_compaction,
+        ..TurnRequest::default()
+    })
+}
+
+fn checks(decision: &Decision<'_>) -> Value {
+    decision
+        .checks
+        .iter()
+        .map(|c| json!({"check": c.check.to_string(), "ok": c.ok, "evidence": c.evidence.to_string()}))
+        .collect()
+}
+
+/// What would travel besides the message: put into words as a turn would, around an empty one.
+async fn sent(
+    app: &App,
+    conversation: &Conversation,
+    looked: &Looked,
+    plan: &TurnPlan,
+) -> Result<Sent> {
+    let (hub, outlook) = (app.hub(), &looked.outlook);
+    let (rest, record);
+    let material = match plan {
+        TurnPlan::Start { .. } => Material::Nothing,
+        TurnPlan::Resume { .. } => {
+            rest = hub.rest(conversation.id, outlook, plan).await?;
+            Material::Rest(&rest)
+        }
+        TurnPlan::Reseed { .. } => {
+            let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
+            let budget = Budget::for_window(pin.and_then(|p| p.context).map(|c| c.window), "");
+            record = hub.record(conversation.id, outlook, budget).await?;
+            Material::Record(&record)
+        }
+    };
+    let empty = Message {
+        id: hub.clock.message_id()?,
+        seq: 0,
+        role: Role::User,
+        agent: None,
+        text: String::new(),
+        attachments: vec![],
+        state: MessageState::Queued,
+        trail: vec![],
+    };
+    let composed =
+        compose(plan, material, &empty).map_err(|e| rejoin_hub::Error::Internal(e.to_string()))?;
+    Ok(composed.sent)
+}

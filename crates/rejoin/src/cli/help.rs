@@ -1,0 +1,196 @@
+//! Help that fits a screen, and what is said about a command line that cannot be read.
+
+use std::fmt::Write as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command};
+
+use crate::failure::Failure;
+
+/// The commands as one looks for them.
+const GROUPS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "Talk",
+        &[
+            ("send", "Send a message and wait for the answer"),
+            (
+                "reply",
+                "Send a message to the conversation last used in this folder",
+            ),
+            ("watch", "Follow a running turn; leaving does not stop it"),
+            ("wait", "Wait for a turn and print its answer"),
+            ("cancel", "Stop a turn"),
+        ],
+    ),
+    (
+        "Look",
+        &[
+            ("list", "List conversations, newest first"),
+            ("show", "Show a conversation, or one message of it"),
+            (
+                "explain",
+                "Say why a turn went as it did, or what the next would do",
+            ),
+        ],
+    ),
+    (
+        "Change",
+        &[(
+            "reset",
+            "Start a new session next time, and keep the messages",
+        )],
+    ),
+    (
+        "Set up",
+        &[
+            (
+                "demo",
+                "See what rejoin does: ten seconds, no key, nothing left behind",
+            ),
+            ("doctor", "Check agents, logins, configuration and store"),
+            (
+                "config",
+                "Show the configuration, and where each value comes from",
+            ),
+            ("trust", "Trust the rejoin.toml of a repository"),
+            (
+                "completions",
+                "Print the completion script of bash, zsh or fish",
+            ),
+            (
+                "model-server",
+                "Run a scripted model on loopback, to use a CLI offline",
+            ),
+        ],
+    ),
+];
+
+const EVERYWHERE: &str = "Everywhere: --json, -q, --config FILE, -h";
+const OF_A_COMMAND: &str =
+    "{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// The command line with its help arranged and its arguments completable.
+pub(super) fn dressed(command: Command) -> Command {
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .help("Print help")
+        .global(true);
+    let help = help.action(ArgAction::HelpShort).hide_short_help(true);
+    command
+        .disable_help_flag(true)
+        .arg(help)
+        .help_template(page())
+        .mut_subcommands(of_a_command)
+}
+
+fn of_a_command(command: Command) -> Command {
+    let has_own = command.has_subcommands();
+    let command = super::completions::with_candidates(command);
+    if has_own {
+        return command
+            .disable_help_subcommand(true)
+            .mut_subcommands(of_a_command);
+    }
+    let examples = command.get_after_help().map(|text| format!("{text}\n\n"));
+    let after = format!("{}{EVERYWHERE}", examples.unwrap_or_default());
+    command.after_help(after).help_template(OF_A_COMMAND)
+}
+
+fn page() -> String {
+    let mut page = String::from("{about}\n\n");
+    for (title, commands) in GROUPS {
+        let _ = writeln!(page, "{title}:");
+        for (name, about) in commands {
+            let _ = writeln!(page, "  {name:13} {about}");
+        }
+    }
+    let _ = write!(
+        page,
+        "\nUsage: rejoin COMMAND …, and with every command: --json, -q, --config FILE, -h"
+    );
+    page
+}
+
+/// A command line that cannot be read, in one sentence and with what to type.
+pub(super) fn misread(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let paragraph: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(str::trim)
+        .collect();
+    let mut said = paragraph.join(" ").trim_start_matches("error: ").to_owned();
+    let suggested = [
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+    ]
+    .iter()
+    .find_map(|kind| error.get(*kind).and_then(first));
+    let command = named();
+    if let Some(meant) = &suggested {
+        let _ = write!(said, "; did you mean `{meant}`?");
+    }
+    let as_text = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("tip: to pass "));
+    let next = match (error.kind(), suggested, as_text) {
+        (ErrorKind::InvalidSubcommand, Some(meant), _) => format!("rejoin {meant}"),
+        (ErrorKind::UnknownArgument, None, Some(tip)) => {
+            let value = tip.split('\'').nth(1).unwrap_or("…");
+            format!("{command} -- '{value}'")
+        }
+        _ => format!("{command} --help"),
+    };
+    Failure::usage(said).try_this(next)
+}
+
+/// `rejoin send`, if that is the command that was typed.
+fn named() -> String {
+    let all = || {
+        GROUPS
+            .iter()
+            .flat_map(|(_, commands)| commands.iter().map(|(name, _)| *name))
+    };
+    let typed = std::env::args()
+        .skip(1)
+        .find_map(|arg| all().find(|name| *name == arg));
+    typed.map_or_else(|| "rejoin".to_owned(), |name| format!("rejoin {name}"))
+}
+
+fn first(value: &ContextValue) -> Option<String> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "suggestions are strings")]
+    match value {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_command_stands_in_a_group() {
+        dressed(Cli::command()).debug_assert();
+        let grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, all)| all.iter().map(|(name, _)| *name))
+            .collect();
+        for command in Cli::command()
+            .get_subcommands()
+            .filter(|c| !c.is_hide_set())
+        {
+            assert!(
+                grouped.contains(&command.get_name()),
+                "{} is in no group of help.rs",
+                command.get_name()
+            );
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A conversation as a markdown document: for a file, a ticket, another tool.
+
+use std::fmt::Write as _;
+
+use rejoin_core::{MessageState, Role};
+
+use super::{Shown, verdict, who};
+use crate::output::{one_line, safe};
+
+/// What was said stands in it as it was said; only what rejoin adds is made safe.
+pub(super) fn document(shown: &Shown) -> String {
+    let c = &shown.conversation;
+    let mut page = format!("# {}\n\n", one_line(&c.title, 200));
+    let key = c
+        .key
+        .as_deref()
+        .map(|k| format!(", key `{}`", safe(k)))
+        .unwrap_or_default();
+    let day = c.created_at.get(..10).unwrap_or(&c.created_at);
+    let _ = writeln!(
+        page,
+        "Conversation `{}`{key} in `{}`, begun {day}.",
+        c.handle,
+        safe(&c.workdir)
+    );
+    for message in &shown.messages {
+        let number = message.seq.map(|n| format!("{n}. ")).unwrap_or_default();
+        let name = match message.role {
+            Role::User => "You",
+            Role::Assistant => who(message),
+        };
+        let state = match message.state {
+            MessageState::Ok => "",
+            MessageState::Unanswered => " (unanswered)",
+            MessageState::Queued => " (queued)",
+        };
+        let _ = write!(
+            page,
+            "\n## {number}{}{state}\n\n{}\n",
+            safe(name),
+            message.text.trim_end()
+        );
+        if let Some(turn) = shown.verdict_below(message) {
+            let _ = write!(page, "\n> {}\n", safe(&verdict(turn)));
+        }
+    }
+    page
+}

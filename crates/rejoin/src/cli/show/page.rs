@@ -1,0 +1,189 @@
+//! A conversation for the eyes: numbered messages, verdicts in the margin.
+
+use rejoin_core::{MessageState, Role, ToolNote};
+use rejoin_hub::MessageView;
+
+use super::{Shown, verdict, who};
+use crate::app::App;
+use crate::cli::list::state;
+use crate::output::figures::{Now, count, folder, money};
+use crate::output::markdown::{plain, rendered};
+use crate::output::{Line, Tone, edges, one_line};
+
+/// Before every line of a message.
+const MARGIN: &str = "  ";
+/// A message longer than this is cut in the overview, not when it is shown alone.
+const LONG: usize = 200;
+/// Entries of a ledger.
+const LEDGER: usize = 6;
+
+pub(super) fn page(app: &App, shown: &Shown, alone: bool) -> Vec<Line> {
+    let width = app.out.width();
+    let view = View {
+        width,
+        screen: app.out.screen(),
+        now: Now::at(app.hub().clock.now()),
+        alone,
+    };
+    let mut lines = if alone { vec![] } else { view.head(shown) };
+    for message in &shown.messages {
+        if !lines.is_empty() {
+            lines.push(Line::new());
+        }
+        lines.extend(view.message(shown, message));
+    }
+    lines
+}
+
+struct View {
+    width: usize,
+    screen: bool,
+    now: Now,
+    alone: bool,
+}
+
+impl View {
+    fn head(&self, shown: &Shown) -> Vec<Line> {
+        let c = &shown.conversation;
+        let (word, tone) = state(c);
+        let right = Line::new()
+            .with(tone, word)
+            .with(Tone::Faint, &format!("  {}", money(c.cost_usd)));
+        let room = self
+            .width
+            .saturating_sub(right.width() + c.handle.len() + 4);
+        let title = if self.screen {
+            one_line(&c.title, room)
+        } else {
+            one_line(&c.title, 200)
+        };
+        let left = Line::new()
+            .with(Tone::Name, &c.handle)
+            .with(Tone::Plain, "  ")
+            .with(Tone::Strong, &title);
+        let first = edges(&left, &right, self.width)
+            .unwrap_or_else(|| left.clone().with(Tone::Plain, "  ").then(right.clone()));
+        let mut facts = vec![c.agent.clone(), folder(&c.workdir), c.permission.clone()];
+        facts.extend(c.key.as_ref().map(|key| format!("key {key}")));
+        facts.push(count(shown.messages.len() as u64, "message"));
+        facts.push(format!("since {}", self.now.moment(&c.created_at)));
+        let second = Line::faint(&facts.join(" · "));
+        vec![
+            first,
+            if self.screen {
+                second.cut(self.width)
+            } else {
+                second
+            },
+        ]
+    }
+
+    fn message(&self, shown: &Shown, message: &MessageView) -> Vec<Line> {
+        let mut lines = vec![self.label(shown, message)];
+        lines.extend(
+            self.body(shown, message)
+                .into_iter()
+                .map(|line| Line::plain(MARGIN).then(line)),
+        );
+        if !message.tools.is_empty() {
+            lines.push(self.margin(
+                "tools",
+                &ledger(&message.tools, &shown.conversation.workdir),
+            ));
+        }
+        if let Some(turn) = shown.verdict_below(message) {
+            lines.push(self.margin("", &verdict(turn)));
+        }
+        lines
+    }
+
+    /// `tmqx:4  claude                          14:02`
+    fn label(&self, shown: &Shown, message: &MessageView) -> Line {
+        let mut left = match message.seq {
+            Some(n) => Line::faint(&format!("{}:", shown.conversation.handle))
+                .with(Tone::Name, &n.to_string()),
+            None => Line::faint(&shown.conversation.handle),
+        };
+        left = left
+            .with(Tone::Plain, "  ")
+            .with(Tone::Strong, who(message));
+        match message.state {
+            MessageState::Ok => {}
+            MessageState::Unanswered => left.push(Tone::Bad, "  unanswered"),
+            MessageState::Queued => left.push(Tone::Busy, "  queued"),
+        }
+        if message.edited {
+            left.push(Tone::Faint, "  edited");
+        }
+        if message.origin != "rejoin" {
+            left.push(Tone::Faint, &format!("  from {}", message.origin));
+        }
+        let when = Line::faint(&self.now.moment(&message.created_at));
+        edges(&left, &when, self.width).unwrap_or(left)
+    }
+
+    fn body(&self, shown: &Shown, message: &MessageView) -> Vec<Line> {
+        let width = self.width.saturating_sub(MARGIN.len());
+        let mut lines = match (self.screen, message.role) {
+            (false, _) => message.text.trim_end().lines().map(Line::plain).collect(),
+            (true, Role::User) => plain(&message.text, width),
+            (true, Role::Assistant) => rendered(&message.text, width),
+        };
+        if self.screen && !self.alone && lines.len() > LONG {
+            let more = lines.len() - LONG;
+            lines.truncate(LONG);
+            let number = message.seq.map(|n| format!(":{n}")).unwrap_or_default();
+            let all = format!(
+                "… {more} more lines: rejoin show {}{number}",
+                shown.conversation.handle
+            );
+            lines.push(Line::faint(&all));
+        }
+        lines
+    }
+
+    fn margin(&self, label: &str, text: &str) -> Line {
+        let label = if label.is_empty() {
+            String::new()
+        } else {
+            format!("{label}: ")
+        };
+        let line = Line::faint(&format!("{MARGIN}│ {label}{text}"));
+        if self.screen {
+            line.cut(self.width)
+        } else {
+            line
+        }
+    }
+}
+
+/// What the tools did, each thing once.
+fn ledger(tools: &[ToolNote], workdir: &str) -> String {
+    let mut entries: Vec<String> = vec![];
+    for note in tools {
+        let subject = if note.subject.is_empty() {
+            &note.tool
+        } else {
+            &note.subject
+        };
+        let inside = subject
+            .strip_prefix(workdir)
+            .and_then(|s| s.strip_prefix('/'));
+        let subject = inside.unwrap_or(subject);
+        let what = match (note.finished, note.changed_file) {
+            (false, _) => format!("started {subject} (outcome unknown)"),
+            (true, true) => format!("changed {subject}"),
+            (true, false) => format!("used {subject}"),
+        };
+        let entry = one_line(&what, 60);
+        if !entries.contains(&entry) {
+            entries.push(entry);
+        }
+    }
+    let more = entries.len().saturating_sub(LEDGER);
+    entries.truncate(LEDGER);
+    if more > 0 {
+        entries.push(format!("{more} more"));
+    }
+    entries.join("; ")
+}

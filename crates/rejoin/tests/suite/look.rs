@@ -1,0 +1,37 @@
+//! What one sees: list, show, explain, the bare command; piped, as JSON, and on a terminal.
+
+mod explain;
+mod first_use;
+mod pages;
+
+use rejoin_testkit::World;
+
+use super::terminal::masked;
+
+/// A conversation of three turns: started, resumed, and its session deleted.
+fn talk(world: &World) {
+    world
+        .run(&[
+            "send",
+            "-a",
+            "demo",
+            "-k",
+            "tea",
+            "My name is Ada and I like tea.",
+        ])
+        .ok();
+    world.run(&["reply", "What is my name?"]).ok();
+    std::fs::remove_dir_all(world.home().join(".rejoin-demo")).unwrap();
+    world.run(&["reply", "What do I like?"]).ok();
+}
+
+/// Makes every turn of the demo agent fail.
+fn spoil(world: &World) {
+    let _gone = std::fs::remove_dir_all(world.home().join(".rejoin-demo"));
+    std::fs::write(world.home().join(".rejoin-demo"), "in the way").unwrap();
+}
+
+fn piped(world: &World, args: &[&str]) -> String {
+    let done = world.run(args).ok();
+    masked(world, &format!("{}{}", done.stdout, done.stderr))
+}
