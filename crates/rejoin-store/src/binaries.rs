@@ -4,7 +4,8 @@ use rejoin_core::{AgentName, ConversationId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::db::{Read, Tx, one, vals};
+use crate::connections::{Read, Tx};
+use crate::db::{one, vals};
 use crate::error::Result;
 
 impl Tx {

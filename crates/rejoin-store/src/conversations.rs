@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rejoin_core::{AgentName, ConversationId, Envelope, Handle, PermissionMode, Scope};
 use serde::{Deserialize, Serialize};
 
-use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::connections::{Read, Tx};
+use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
 
 #[derive(Debug, Clone)]

@@ -1,133 +1,18 @@
-//! The waist: values in, rows out, one SQL text for every engine. A new engine is a variant here, a
-//! folder of migrations and a line in `open.rs`; nothing above this file knows which one it is.
+//! Values in, rows out: one SQL text for every engine. A new engine is a variant here and in
+//! `connections.rs`, a folder of migrations and a line in `open.rs`; nothing above knows which.
 
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
-use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteRow};
-use sqlx::{ConnectOptions as _, Row as _, Sqlite, SqlitePool};
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::{Row as _, Sqlite};
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
 
-/// A store that is open.
-#[derive(Debug, Clone)]
-pub struct Store {
-    pub(crate) writer: SqlitePool,
-    pub(crate) readers: Arc<Readers>,
-}
-
-impl Store {
-    /// A write transaction. It takes the engine's write lock at once, so what it reads stays true.
-    pub async fn begin(&self) -> Result<Tx> {
-        let inner = self.writer.begin_with("begin immediate").await?;
-        Ok(Tx { inner })
-    }
-
-    /// A connection for looking only.
-    pub async fn read(&self) -> Result<Read> {
-        let idle = self.readers.idle().pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => self.readers.options.connect().await?,
-        };
-        Ok(Read {
-            connection: Some(connection),
-            home: Arc::clone(&self.readers),
-        })
-    }
-
-    /// Waits until everything is closed. A command need not: what is committed is kept.
-    pub async fn close(&self) {
-        self.readers.idle().clear();
-        self.writer.close().await;
-    }
-}
-
-/// Idle readers kept open.
-const KEPT: usize = 4;
-
-/// Connections nobody reads from right now. Given back at once, unlike to a pool, which takes its
-/// time: so a command makes do with one.
-#[derive(Debug)]
-pub(crate) struct Readers {
-    pub(crate) options: SqliteConnectOptions,
-    pub(crate) idle: Mutex<Vec<SqliteConnection>>,
-}
-
-impl Readers {
-    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A write transaction; dropped without commit, it never was.
-#[derive(Debug)]
-pub struct Tx {
-    inner: sqlx::Transaction<'static, Sqlite>,
-}
-
-impl Tx {
-    pub async fn commit(self) -> Result<()> {
-        Ok(self.inner.commit().await?)
-    }
-
-    /// Runs a change, says how many rows it met.
-    pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
-        Ok(bind(sql, values)
-            .execute(&mut *self.inner)
-            .await?
-            .rows_affected())
-    }
-
-    /// A compare-and-set: meeting no row means somebody was faster.
-    pub(crate) async fn must(
-        &mut self,
-        sql: &'static str,
-        values: Vec<Val>,
-        lost: &'static str,
-    ) -> Result<()> {
-        match self.run(sql, values).await? {
-            0 => Err(Error::Conflict(lost)),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A connection for looking only; goes back to the others when dropped.
-#[derive(Debug)]
-pub struct Read {
-    connection: Option<SqliteConnection>,
-    home: Arc<Readers>,
-}
-
-impl Drop for Read {
-    fn drop(&mut self) {
-        let mut idle = self.home.idle();
-        if idle.len() < KEPT {
-            idle.extend(self.connection.take());
-        }
-    }
-}
-
 /// What can be asked of a transaction and of a reading connection alike.
 pub(crate) trait Ask {
     fn connection(&mut self) -> Result<&mut SqliteConnection>;
-}
-
-impl Ask for Tx {
-    fn connection(&mut self) -> Result<&mut SqliteConnection> {
-        Ok(&mut self.inner)
-    }
-}
-
-impl Ask for Read {
-    fn connection(&mut self) -> Result<&mut SqliteConnection> {
-        self.connection
-            .as_mut()
-            .ok_or_else(|| Error::Foreign("a connection was given back while in use".into()))
-    }
 }
 
 pub(crate) async fn rows(
@@ -150,7 +35,7 @@ pub(crate) async fn one(
         .map(Row))
 }
 
-fn bind(
+pub(crate) fn bind(
     sql: &'static str,
     values: Vec<Val>,
 ) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {

@@ -2,7 +2,8 @@
 
 use rejoin_core::{ConversationId, EventBody, TurnId};
 
-use crate::db::{Read, Tx, one, rows, vals};
+use crate::connections::{Read, Tx};
+use crate::db::{one, rows, vals};
 use crate::error::Result;
 
 /// An event as it lies in the store; the edge puts the time into words.

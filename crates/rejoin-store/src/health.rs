@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::db::Store;
+use crate::connections::Store;
 use crate::error::Result;
 
 /// Longer than a writer takes, short enough to wait for.

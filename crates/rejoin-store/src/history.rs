@@ -7,7 +7,8 @@
 
 use rejoin_core::{AgentName, ConversationId, Message, MessageId, Role, Scope, ScopeValue};
 
-use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::connections::{Read, Tx};
+use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
 use crate::messages::read;
 

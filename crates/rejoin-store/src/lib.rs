@@ -4,6 +4,7 @@
 //! a compare-and-set in one transaction with its events. Nothing here decides anything.
 
 mod binaries;
+mod connections;
 mod conversations;
 mod db;
 mod error;
@@ -15,8 +16,8 @@ mod open;
 mod pins;
 mod turns;
 
+pub use connections::{Read, Store, Tx};
 pub use conversations::{AgentSettings, Conversation, ListFilter, NewConversation};
-pub use db::{Read, Store, Tx};
 pub use error::{Error, Result};
 pub use events::EventRow;
 pub use health::Health;

@@ -4,7 +4,8 @@ use rejoin_core::{
     AgentName, ConversationId, Message, MessageId, MessageState, Role, ToolNote, TurnId,
 };
 
-use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::connections::{Read, Tx};
+use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
 use crate::history::{Values, values_after};
 

@@ -1,14 +1,13 @@
 //! The only place that opens a database: pragmas, migrations, one writer and a few readers.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, SqlitePool};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::db::{Readers, Store};
+use crate::connections::Store;
 use crate::error::{Error, Result};
 
 /// Append-only; the same numbers stand in `migrations/postgres`.
@@ -45,31 +44,14 @@ impl Store {
             // Accepted means kept, also over a power cut.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(BUSY)
-            // A command leaves its log to the next one, which has to read it: keep it short.
-            .pragma("wal_autocheckpoint", "256");
-        #[expect(clippy::disallowed_methods, reason = "this is the place")]
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .acquire_timeout(BUSY)
-            // A file does not go away like a server does.
-            .test_before_acquire(false)
-            .connect_with(options);
-        let read_options = SqliteConnectOptions::new()
+            .busy_timeout(BUSY);
+        let mut writer = options.connect().await?;
+        migrate(&mut writer).await?;
+        let readers = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(false)
             .busy_timeout(BUSY);
-        // Every command reads, so the first reader is opened beside the writer, if there is a file.
-        let (writer, reader) = tokio::join!(writer, read_options.connect());
-        let writer = writer?;
-        migrate(&writer).await?;
-        let readers = Arc::new(Readers {
-            options: read_options,
-            idle: Mutex::new(reader.into_iter().collect()),
-        });
-        Ok(Self { writer, readers })
+        Ok(Self::new(writer, readers))
     }
 }
 
@@ -85,15 +67,15 @@ pub(crate) fn newest_schema() -> i64 {
 
 /// The number of the newest migration stands in `user_version`: a start with nothing to do costs
 /// one pragma.
-async fn migrate(pool: &SqlitePool) -> Result<()> {
+async fn migrate(at: &mut SqliteConnection) -> Result<()> {
     let known = newest_schema();
     let version = || sqlx::query_scalar::<_, i64>("pragma user_version");
-    match version().fetch_one(pool).await? {
+    match version().fetch_one(&mut *at).await? {
         found if found == known => return Ok(()),
         found if found > known => return Err(Error::Newer { found, known }),
         _ => {}
     }
-    let mut tx = pool.begin_with("begin immediate").await?;
+    let mut tx = at.begin_with("begin immediate").await?;
     // Another process may have been faster.
     let found = version().fetch_one(&mut *tx).await?;
     for (number, sql) in MIGRATIONS.iter().filter(|(number, _)| *number > found) {

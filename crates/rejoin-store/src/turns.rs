@@ -7,7 +7,8 @@ use rejoin_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::db::{Ask, Read, Row, Tx, one, rows, vals};
+use crate::connections::{Read, Tx};
+use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
 
 #[derive(Debug, Clone)]
