@@ -169,6 +169,8 @@ pub trait SessionReader {
 pub struct Reading {
     /// The entries on the branch the CLI would replay, in order, after the cursor.
     pub entries: Vec<ReadEntry>,
+    /// Ids of all prompts that were added, also off that branch: whose words are in here?
+    pub prompts: Vec<String>,
     /// False: the branch does not lead back to the cursor it was read from.
     pub connected: bool,
     pub damaged_lines: u64,

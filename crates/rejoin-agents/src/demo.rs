@@ -295,6 +295,9 @@ impl SessionReader for DemoReader {
         };
         self.reading.connected &= said.after == self.reading.cursor;
         self.reading.cursor = Some(said.id.clone());
+        if said.role == "user" {
+            self.reading.prompts.push(said.id.clone());
+        }
         self.reading.entries.push(match said.role.as_str() {
             "user" => ReadEntry::Prompt {
                 id: said.id,

@@ -217,7 +217,13 @@ async fn settle_request(
         .or_else(|| incoming.default_model.clone());
     request.envelope.mode = incoming.permission.unwrap_or(c.permission);
     request.envelope.tools = incoming.tools.clone().or(own.tools);
-    request.envelope.deny_tools = incoming.deny_tools.clone().unwrap_or(own.deny_tools);
+    // What was denied once stays denied: a flag of one turn may add to it.
+    request.envelope.deny_tools = own.deny_tools;
+    for denied in incoming.deny_tools.iter().flatten() {
+        if !request.envelope.deny_tools.contains(denied) {
+            request.envelope.deny_tools.push(denied.clone());
+        }
+    }
     Ok(request)
 }
 

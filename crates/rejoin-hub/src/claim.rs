@@ -147,6 +147,7 @@ async fn take_back(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
         tx.touch_conversation(c, &newest.agent, &request.workdir, at)
             .await?;
     }
+    tx.forget_agent_settings(c, &turn.agent).await?;
     tx.drop_empty_conversation(c).await?;
     Ok(())
 }

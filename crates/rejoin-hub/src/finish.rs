@@ -151,8 +151,7 @@ impl Hub {
             now,
         };
         tx.end_turn(turn.id, turn.fence, &ending).await?;
-        tx.touch_conversation(conversation, &turn.agent, &claimed.request.workdir, now)
-            .await?;
+        tx.stamp_conversation(conversation, now).await?;
         let ended = EventBody::TurnEnded {
             status: settled.status.to_string(),
             summary: line,

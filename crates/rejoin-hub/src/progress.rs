@@ -167,6 +167,13 @@ impl Hub {
         Ok(tx.commit().await?)
     }
 
+    /// What was found out about a binary is no longer true.
+    pub async fn forget_binary(&self, identity: &str) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.forget_binary(identity).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// The CLI refused the session: it is never offered again.
     pub async fn retire(&self, claimed: &Claimed, pin: PinId, why: &str) -> Result<()> {
         let mut tx = self.store.begin().await?;

@@ -74,14 +74,14 @@ pub fn read_on(
     let mut file = File::open(home.join(path))?;
     let from = before.map_or(0, |m| m.length);
     let known = before.and_then(|m| Hash::parse(&m.hash));
-    let start = if known.is_some() {
-        from - from % BLOCK as u64
-    } else {
-        0
-    };
+    // Only of the same file can the beginning be taken for read.
+    let meta = file.file().metadata()?;
+    let same = before.is_some_and(|m| (m.stat.0, m.stat.1) == (meta.dev(), meta.ino()));
+    let taken = known.filter(|_| same);
+    let start = taken.map_or(0, |_| from - from % BLOCK as u64);
     file.seek(SeekFrom::Start(start))?;
     let mut fold = Fold {
-        blocks: known.map_or([0; 32], |h| h.blocks),
+        blocks: taken.map_or([0; 32], |h| h.blocks),
         block: Vec::with_capacity(BLOCK),
     };
     let (mut at, mut pending, mut too_long) = (start, Vec::new(), false);

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::leftovers;
 use crate::process::ShimChild;
-use crate::shim::{Begun, End, Order, Why, begun};
+use crate::shim::{Begun, End, Order, Why, begun, void};
 use crate::shim_link::{News, ShimLink};
 use crate::spool::{Piece, SpoolReader};
 
@@ -54,7 +54,7 @@ impl<L: HubLink> Pump<'_, L> {
     pub async fn follow(mut self, mut parser: Box<dyn StreamParser>) -> Result<Pumped> {
         let mut out = SpoolReader::new(&self.folder.join("out"), 0);
         let mut shim: Option<ShimLink> = None;
-        let (mut cancelled, mut skipped) = (false, 0);
+        let (mut cancelled, mut told, mut skipped) = (false, false, 0);
         let mut pause = SOON;
         let mut cancel = self.cancel.clone();
         let mut look = tokio::time::interval(LOOK_FOR_CANCEL);
@@ -84,22 +84,20 @@ impl<L: HubLink> Pump<'_, L> {
                 shim = ShimLink::connect(self.folder).await.unwrap_or(None);
             }
             for answer in answers {
-                tell(&mut shim, Order::Stdin { data: answer.line }).await;
+                let _heard = tell(&mut shim, Order::Stdin { data: answer.line }).await;
             }
-            if cancelled && shim.is_none() {
-                self.interrupt_by_signal();
+            // Said until it was heard: the shim may not have listened yet.
+            if cancelled && !told {
+                told = match shim {
+                    Some(_) => tell(&mut shim, Order::Interrupt).await,
+                    None => self.interrupt_by_signal(),
+                };
             }
             tokio::select! {
                 () = news(&mut shim, &mut pause) => {}
-                Ok(_) = cancel.wait_for(|asked| *asked), if !cancelled => {
-                    cancelled = true;
-                    tell(&mut shim, Order::Interrupt).await;
-                }
+                Ok(_) = cancel.wait_for(|asked| *asked), if !cancelled => cancelled = true,
                 _ = look.tick(), if !cancelled => {
-                    if self.link.cancel_asked(self.claimed.turn.id).await? {
-                        cancelled = true;
-                        tell(&mut shim, Order::Interrupt).await;
-                    }
+                    cancelled = self.link.cancel_asked(self.claimed.turn.id).await?;
                 }
             }
         };
@@ -213,12 +211,23 @@ impl<L: HubLink> Pump<'_, L> {
         if let Some(end) = seen()? {
             return Ok(Some(Ended::Seen(end)));
         }
+        let nothing_begun = self.child.is_some()
+            && matches!(begun(self.folder), Ok(Begun::No))
+            && void(self.folder).is_ok_and(|void| void);
+        if nothing_begun {
+            return Ok(Some(Ended::Seen(End {
+                why: Why::NotStarted,
+                error: Some("the shim could not start".into()),
+                ..End::default()
+            })));
+        }
         Ok(leftovers::live_cli(self.folder)
             .is_none()
             .then_some(Ended::Unseen))
     }
 
-    fn interrupt_by_signal(&self) {
+    /// True if there was somebody to send it to.
+    fn interrupt_by_signal(&self) -> bool {
         let shim = begun(self.folder).ok().and_then(|b| match b {
             Begun::By(holder) => Some(holder),
             Begun::No | Begun::Void | Begun::Unclear => None,
@@ -226,10 +235,10 @@ impl<L: HubLink> Pump<'_, L> {
         let target = shim
             .filter(Holder::is_alive)
             .or_else(|| leftovers::live_cli(self.folder));
-        if let Some(holder) = target {
+        target.is_some_and(|holder| {
             let pid = nix::unistd::Pid::from_raw(holder.pid);
-            let _gone = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT);
-        }
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).is_ok()
+        })
     }
 }
 
@@ -258,13 +267,14 @@ async fn news(shim: &mut Option<ShimLink>, pause: &mut Duration) {
     }
 }
 
-/// A shim that does not listen any more is about to end: nothing to tell it.
-async fn tell(shim: &mut Option<ShimLink>, order: Order) {
-    if let Some(link) = shim
-        && link.order(order).await.is_err()
-    {
+/// True if it was heard. A shim that does not listen any more is about to end.
+async fn tell(shim: &mut Option<ShimLink>, order: Order) -> bool {
+    let Some(link) = shim else { return false };
+    let heard = link.order(order).await.is_ok();
+    if !heard {
         *shim = None;
     }
+    heard
 }
 
 fn cause(end: &End, cancelled: bool) -> EndCause {

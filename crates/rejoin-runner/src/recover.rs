@@ -34,7 +34,10 @@ enum Left {
 
 impl Runner {
     /// Settles every turn that ended while nobody was there. Leaves those that still run alone.
-    pub async fn recover(&self) -> Result<()> {
+    ///
+    /// Gives back what could not be settled: one turn must not keep every command from working.
+    pub async fn recover(&self) -> Result<Vec<String>> {
+        let mut troubles = vec![];
         let running = self
             .hub
             .store
@@ -49,13 +52,19 @@ impl Runner {
             }
             let taken = self.hub.take_over(&turn, &me()?).await;
             match taken {
-                Ok(claimed) => self.pick_up(&claimed, Patience::Leave).await?,
+                Ok(claimed) => {
+                    if let Err(error) = self.pick_up(&claimed, Patience::Leave).await {
+                        troubles.push(format!("turn {} could not be settled: {error}", turn.id));
+                        self.hub.let_go(&claimed).await?;
+                    }
+                }
                 // Another command is at it.
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.sweep().await
+        self.sweep().await?;
+        Ok(troubles)
     }
 
     /// Runs a turn that was just accepted: at once if it is in hand, else when its time has come.
@@ -114,10 +123,10 @@ impl Runner {
                 Next::Queued(next) => match self.hub.claim(next, &me()?).await {
                     Ok(claimed) => {
                         rejoin_hub::fault::point("after_claim");
-                        let ran = self.run(&claimed, if_busy, cancel.clone()).await;
-                        if next == turn || matches!(ran, Err(Error::Hub(_))) {
-                            return ran;
+                        if next == turn {
+                            return self.run(&claimed, if_busy, cancel.clone()).await;
                         }
+                        self.run_before(&claimed, cancel.clone()).await?;
                     }
                     Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error.into()),
@@ -135,6 +144,19 @@ impl Runner {
                     Err(error) => return Err(error.into()),
                 },
             }
+        }
+    }
+
+    /// Runs somebody else's turn that comes before ours. To stop waiting for it is not to cancel it.
+    async fn run_before(&self, claimed: &Claimed, mut cancel: watch::Receiver<bool>) -> Result<()> {
+        let (_open, never) = watch::channel(false);
+        tokio::select! {
+            ran = self.run(claimed, IfBusy::Wait, never) => match ran {
+                Err(error @ Error::Hub(_)) => Err(error),
+                // How it went is said in the turn, or to whoever sent it.
+                Ok(()) | Err(_) => Ok(()),
+            },
+            Ok(_) = cancel.wait_for(|asked| *asked) => Ok(self.hub.let_go(claimed).await?),
         }
     }
 
@@ -257,7 +279,13 @@ fn left(folder: &Path, claimed: &Claimed, attempt: &Attempt) -> Result<Left> {
         return Ok(Left::Ended);
     }
     if !folder.exists() {
-        return Ok(Left::NotBegun);
+        // Of another home on the same store, perhaps: then its processes tell.
+        let living = !leftovers::marked(&claimed.turn.id.to_string()).is_empty();
+        return Ok(if living {
+            Left::Running
+        } else {
+            Left::NotBegun
+        });
     }
     if End::load(folder)
         .map_err(Error::io("reading how the run ended"))?

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rejoin_agents::{Adapter, EndCause, Ran, ReadEntry};
+use rejoin_agents::{Adapter, EndCause, Ran, Reading};
 use rejoin_core::{
     Class, Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, ToolNote,
     TotalsScope, TurnStatus,
@@ -99,6 +99,7 @@ impl Run<'_> {
         })
         .map_err(|e| format!("its session cannot be read ({e})"))?;
         let reading = reader.finish();
+        self.must_be_ours(&reading)?;
         reading.confirms(&self.attempt.prompt_id, &ran.text)?;
         let mut folder = plan.folder.clone();
         if folder.checkout.is_none() {
@@ -174,6 +175,17 @@ impl Run<'_> {
         }
     }
 
+    fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
+        if reading
+            .prompts
+            .iter()
+            .any(|id| *id != self.attempt.prompt_id)
+        {
+            return Err("somebody else went on with it".into());
+        }
+        Ok(())
+    }
+
     /// Never cuts away what somebody else said in it meanwhile.
     fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
         let home = Path::new(&self.plan.home);
@@ -187,11 +199,19 @@ impl Run<'_> {
             .reader(before.and_then(|c| c.cursor.as_deref()));
         marks::read_on(home, &mark.path, Some(&mark), |line| reader.line(line))
             .map_err(|e| e.to_string())?;
-        let foreign = |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if *id != self.attempt.prompt_id);
-        if reader.finish().entries.iter().any(foreign) {
-            return Err("somebody else went on with it".into());
-        }
+        self.must_be_ours(&reader.finish())?;
         marks::cut_back(home, &mark).map_err(|e| e.to_string())
+    }
+
+    /// What its totals cover was proven for one version, and holds for no other.
+    fn totals(&self) -> TotalsScope {
+        let proven = &self.plan.runtime.version.0;
+        let same = self.ran.version.as_ref().is_none_or(|ran| ran == proven);
+        if same {
+            self.plan.totals
+        } else {
+            TotalsScope::Unproven
+        }
     }
 
     /// The session's total when the turn began.
@@ -205,7 +225,7 @@ impl Run<'_> {
     /// The session's total when its next turn begins. A CLI that counts per run leaves it as it is:
     /// one that adds up, after an upgrade, goes on from there (2.1.325 on a session of 2.1.197).
     fn total_kept(&self) -> Option<Micros> {
-        match self.plan.totals {
+        match self.totals() {
             TotalsScope::Cumulative => self.ran.total,
             TotalsScope::PerRun => self.total_before(),
             TotalsScope::Unproven => None,
@@ -226,7 +246,7 @@ impl Run<'_> {
         if cut_off {
             return Cost::Unknown;
         }
-        Cost::of_turn(self.plan.totals, self.ran.total, self.total_before())
+        Cost::of_turn(self.totals(), self.ran.total, self.total_before())
     }
 }
 

@@ -63,10 +63,8 @@ impl Runner {
                 Err(error)
             }
             Err(error @ Error::Hub(_)) => Err(error),
-            Err(error) => {
-                self.not_started(claimed, &error).await?;
-                Err(error)
-            }
+            // The turn says so itself.
+            Err(error) => self.not_started(claimed, &error).await,
         }
     }
 
@@ -88,6 +86,9 @@ impl Runner {
         };
         let (mut n, mut refused) = (1, None);
         loop {
+            if n == 1 && *cancel.borrow() {
+                return Err(Error::Cancelled);
+            }
             let prepared = preparing.prepare(n, &plan, &decision).await?;
             let (folder, child) = preparing.start(&prepared, &plan, refused).await?;
             let pump = Pump {
@@ -149,7 +150,7 @@ impl Runner {
             if if_busy == IfBusy::Fail || !matches!(held, Err(Hold::InUse { .. })) {
                 return Ok(looked);
             }
-            if *cancel.borrow() {
+            if *cancel.borrow() || self.hub.cancel_asked(claimed.turn.id).await? {
                 return Err(Error::Cancelled);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -167,6 +168,15 @@ impl Runner {
     ) -> Result<()> {
         fault::point("before_settle");
         clear_away(claimed, &mut pumped)?;
+        if pumped
+            .ran
+            .version
+            .as_ref()
+            .is_some_and(|v| *v != plan.runtime.version.0)
+        {
+            // A wrapper whose file stays while what it starts does not: found out anew next time.
+            self.hub.forget_binary(&looked.binary.identity).await?;
+        }
         let settled = settle(
             looked.adapter,
             claimed,

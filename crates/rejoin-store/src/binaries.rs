@@ -26,6 +26,12 @@ impl Tx {
         Ok(())
     }
 
+    pub async fn forget_binary(&mut self, identity: &str) -> Result<()> {
+        self.run("delete from binaries where identity = $1", vals![identity])
+            .await?;
+        Ok(())
+    }
+
     pub async fn bump_epoch(&mut self, c: ConversationId, agent: &AgentName) -> Result<()> {
         let sql = "insert into epochs (conversation_id, agent, epoch) values ($1, $2, 1)
             on conflict (conversation_id, agent) do update set epoch = epochs.epoch + 1";

@@ -107,6 +107,30 @@ impl Tx {
         Ok(())
     }
 
+    /// What an agent's first turn settled, if that turn was taken back and no other is there.
+    pub async fn forget_agent_settings(
+        &mut self,
+        id: ConversationId,
+        agent: &AgentName,
+    ) -> Result<()> {
+        let sql = "select 1 as found from turns where conversation_id = $1 and agent = $2 limit 1";
+        let used = one(self, sql, vals![id.uuid(), agent.as_str()])
+            .await?
+            .is_some();
+        if let Some(mut conversation) = by_id(self, id).await?.filter(|_| !used) {
+            conversation.settings.remove(agent.as_str());
+            self.set_agent_settings(id, &conversation.settings).await?;
+        }
+        Ok(())
+    }
+
+    /// Something happened in it.
+    pub async fn stamp_conversation(&mut self, id: ConversationId, now: i64) -> Result<()> {
+        let sql = "update conversations set updated_at = $2 where id = $1";
+        self.run(sql, vals![id.uuid(), now]).await?;
+        Ok(())
+    }
+
     /// Removes a conversation in which nothing was ever kept.
     pub async fn drop_empty_conversation(&mut self, id: ConversationId) -> Result<()> {
         let sql = "delete from conversations where id = $1

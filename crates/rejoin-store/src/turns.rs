@@ -367,7 +367,7 @@ impl Read {
         Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
     }
 
-    /// Sum of what is known, and whether something is not.
+    /// Sum of what is known; none if nothing is.
     pub async fn cost_of(&mut self, c: ConversationId) -> Result<Option<Micros>> {
         let sql = "select sum(cost) as cost from turns where conversation_id = $1";
         let row = one(self, sql, vals![c.uuid()]).await?;

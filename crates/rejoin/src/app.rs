@@ -61,7 +61,9 @@ impl App {
                 env,
             },
         );
-        runner.recover().await?;
+        for trouble in runner.recover().await? {
+            out.note(&trouble);
+        }
         Ok(Self {
             out,
             config,

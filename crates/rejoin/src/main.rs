@@ -17,8 +17,8 @@ fn main() -> ExitCode {
     // Two roles of this executable are not for people and must stay small and quick.
     match args.get(1).map(String::as_str) {
         Some("shim") => {
-            let code =
-                rejoin_runner::shim::main(Path::new(args.get(2).map_or(".", String::as_str)));
+            let folder = std::env::args_os().nth(2).unwrap_or_else(|| ".".into());
+            let code = rejoin_runner::shim::main(Path::new(&folder));
             ExitCode::from(u8::try_from(code).unwrap_or(1))
         }
         Some("demo-agent") => demo_agent::run(args.get(2..).unwrap_or_default()),

@@ -207,6 +207,8 @@ fn a_branch_from_further_back_is_not_connected() {
         "the lost branch is not replayed: {}",
         told(&reading)
     );
+    // But whose words are in the file is known, on whichever branch.
+    assert_eq!(reading.prompts.len(), 2);
 }
 
 #[test]

@@ -114,7 +114,8 @@ impl End {
     /// The end of the turn in `folder`; `None` if it has not ended or its shim was killed.
     pub fn load(folder: &Path) -> io::Result<Option<Self>> {
         match fs_err::read(folder.join("end.json")) {
-            Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+            // What a power cut left of it says nothing.
+            Ok(text) => Ok(serde_json::from_slice(&text).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::output::{Output, one_line, safe};
+use crate::output::{Output, one_line, safe, without_floods};
 
 /// How often the spinner turns, and rows of another process are looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -228,7 +228,7 @@ impl Output {
 /// Text that goes on where the last piece ended.
 fn part(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _gone = write!(out, "{}", safe(text)).and_then(|()| out.flush());
+    let _gone = write!(out, "{}", without_floods(&safe(text))).and_then(|()| out.flush());
 }
 
 /// One line that is written over: something is going on, and for how long.

@@ -1,6 +1,6 @@
 //! `rejoin watch`, `rejoin wait`, `rejoin cancel`, and the hidden process behind `send --detach`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use rejoin_core::{TurnId, TurnStatus};
@@ -15,6 +15,9 @@ use crate::failure::{Failure, Result};
 
 /// Rows that another process writes are seen within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A turn that is queued for so long with nothing running before it has nobody.
+const ABANDONED: Duration = Duration::from_secs(3);
 
 /// Follow a running turn; leaving does not stop it
 #[derive(Debug, Args)]
@@ -113,6 +116,7 @@ pub(crate) async fn run_turn(app: &App, args: &RunTurnArgs) -> Result<u8> {
 async fn until_ended(app: &App, turn: TurnId, view: &mut View) -> Result<Option<u8>> {
     let interrupted = interrupted();
     tokio::pin!(interrupted);
+    let mut waiting = None;
     loop {
         view.show(app, turn).await?;
         let stored = stored(app, turn).await?;
@@ -120,7 +124,11 @@ async fn until_ended(app: &App, turn: TurnId, view: &mut View) -> Result<Option<
             view.show(app, turn).await?;
             return Ok(None);
         }
-        if stored.status == TurnStatus::Queued && !somebody_runs(app, &stored).await? {
+        let waits = stored.status == TurnStatus::Queued && !somebody_runs(app, &stored).await?;
+        let since = *waiting.get_or_insert_with(Instant::now);
+        if !waits {
+            waiting = None;
+        } else if since.elapsed() > ABANDONED {
             let text =
                 "the turn is queued and whoever sent it is gone; it runs before the next message";
             return Err(
@@ -136,18 +144,10 @@ async fn until_ended(app: &App, turn: TurnId, view: &mut View) -> Result<Option<
     }
 }
 
-/// A queued turn moves on if another of its conversation runs, or if it was accepted just now.
+/// A queued turn moves on if another of its conversation runs.
 async fn somebody_runs(app: &App, turn: &StoredTurn) -> Result<bool> {
-    let running = app
-        .hub()
-        .store
-        .read()
-        .await?
-        .unfinished_turn(turn.conversation)
-        .await?
-        .is_some();
-    let young = app.hub().clock.now() - turn.created_at < 10_000_000;
-    Ok(running || young)
+    let mut read = app.hub().store.read().await?;
+    Ok(read.unfinished_turn(turn.conversation).await?.is_some())
 }
 
 async fn stored(app: &App, turn: TurnId) -> Result<StoredTurn> {

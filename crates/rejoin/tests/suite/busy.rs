@@ -229,3 +229,27 @@ fn ctrl_c_while_a_session_is_in_other_hands() {
     assert_eq!(talk.world.messages().len(), 2);
     let _hand = Done::of(hand).ok();
 }
+
+/// The turn of a sender that died runs before ours. To stop waiting for it is not to cancel it.
+#[test]
+fn ctrl_c_does_not_cancel_the_turn_before() {
+    let Some(world) = late(CLAUDE_OLD) else {
+        return;
+    };
+    let mut talk = Talk::begin(world);
+    talk.good("started", &["-m", "sonnet"]);
+    talk.world.set("REJOIN_FAIL", "after_accept");
+    let died = talk.world.send(2, "#s:late", &[]);
+    assert_eq!(died.code, -9, "{died:?}");
+    talk.world.unset("REJOIN_FAIL");
+    let mine = talk.world.start(3, "#s:a3", &[]);
+    talk.world.wait_until_asked(&user(2));
+    kill(mine.id() as i32, "INT");
+    let mine = Done::of(mine);
+    assert_eq!(mine.code, 130, "{mine:?}");
+    let before = talk.world.run(&["wait", "--json", "k"]).ok().json();
+    assert_eq!(before["text"], answer(2), "{before}");
+    let messages = talk.world.messages();
+    assert_eq!(messages.len(), 4, "{messages:?}");
+    talk.world.assert_quiet();
+}

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Node;
-use crate::adapter::Reading;
+use crate::adapter::{ReadEntry, Reading};
 
 /// Lines a cursor names at most.
 const CURSOR_LINES: usize = 12;
@@ -44,9 +44,16 @@ impl Tree {
                 ..Reading::default()
             };
         };
+        let prompts = self.nodes.iter().flat_map(|node| &node.entries);
+        let prompts = prompts.filter_map(|entry| match entry {
+            ReadEntry::Prompt { id, .. } => Some(id.clone()),
+            ReadEntry::Answer { .. } | ReadEntry::Synthetic => None,
+        });
+        let prompts = prompts.collect();
         let (mut on_branch, connected) = self.chain(leaf);
         self.add_parallel(&mut on_branch);
         let mut reading = Reading {
+            prompts,
             connected,
             cursor: self.cursor_from(Some(leaf)),
             ..Reading::default()
