@@ -137,6 +137,7 @@ impl Hub {
                 message,
                 request,
                 attempts: vec![],
+                taken_from: None,
             })),
             _ => None,
         };

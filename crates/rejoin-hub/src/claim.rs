@@ -25,6 +25,8 @@ pub struct Claimed {
     pub message: Message,
     pub request: TurnRequest,
     pub attempts: Vec<Attempt>,
+    /// Who held it before, if it was taken over.
+    pub taken_from: Option<String>,
 }
 
 impl Hub {
@@ -54,7 +56,9 @@ impl Hub {
         let mut tx = self.store.begin().await?;
         tx.take_over_turn(turn.id, turn.fence, holder).await?;
         tx.commit().await?;
-        self.claimed(turn.id).await
+        let mut claimed = self.claimed(turn.id).await?;
+        claimed.taken_from.clone_from(&turn.holder);
+        Ok(claimed)
     }
 
     /// Leaves a turn that still runs to whoever comes next, this process included.
@@ -130,6 +134,7 @@ impl Hub {
             message,
             request,
             attempts,
+            taken_from: None,
         })
     }
 }

@@ -11,6 +11,7 @@ mod error;
 pub mod folder;
 pub mod holder;
 pub mod inspect;
+mod left;
 pub mod leftovers;
 pub mod look;
 pub mod marks;

@@ -7,30 +7,19 @@ use std::time::Duration;
 use rejoin_agents::adapter;
 use rejoin_core::{ConversationId, TurnId};
 use rejoin_hub::{Accepted, AttemptPlan, Claimed, Next};
-use rejoin_store::{Attempt, StoredTurn};
+use rejoin_store::Attempt;
 use tokio::sync::watch;
 
-use crate::attempt::{boot, run_folder};
+use crate::attempt::run_folder;
 use crate::error::{Error, Result};
 use crate::holder::Holder;
-use crate::leftovers;
+use crate::left::{Left, from_another_boot, held_by_the_living, left};
 use crate::pump::Pump;
 use crate::settle::{clear_away, settle};
-use crate::shim::{Begun, End, begun, void};
 use crate::turn::{IfBusy, Runner, refused_cleanly};
 
 /// How often a turn in other hands is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
-
-/// What a turn without a living holder is doing.
-enum Left {
-    /// Nothing was started: it can be queued again.
-    NotBegun,
-    /// Its CLI still runs.
-    Running,
-    /// It ended, and nobody has settled it.
-    Ended,
-}
 
 impl Runner {
     /// Settles every turn that ended while nobody was there. Leaves those that still run alone.
@@ -176,6 +165,10 @@ impl Runner {
             .rev()
             .find(|a| a.status == "running")
         else {
+            // After a power cut the store may have forgotten that it was started.
+            if from_another_boot(claimed)? {
+                return self.lose(claimed).await;
+            }
             return Ok(self.hub.requeue(claimed).await?);
         };
         let folder = run_folder(&self.config, claimed, &attempt.prompt_id);
@@ -271,59 +264,6 @@ impl Runner {
 enum Patience {
     Leave,
     Wait(watch::Receiver<bool>),
-}
-
-fn left(folder: &Path, claimed: &Claimed, attempt: &Attempt) -> Result<Left> {
-    if AttemptPlan::read(attempt)?.boot != boot()? {
-        // Whether it had begun cannot be known any more, so it is not tried again.
-        return Ok(Left::Ended);
-    }
-    if !folder.exists() {
-        // Of another home on the same store, perhaps: then its processes tell.
-        let living = !leftovers::marked(&claimed.turn.id.to_string()).is_empty();
-        return Ok(if living {
-            Left::Running
-        } else {
-            Left::NotBegun
-        });
-    }
-    if End::load(folder)
-        .map_err(Error::io("reading how the run ended"))?
-        .is_some()
-    {
-        return Ok(Left::Ended);
-    }
-    Ok(
-        match begun(folder).map_err(Error::io("looking after the shim"))? {
-            Begun::No | Begun::Void => {
-                if void(folder).map_err(Error::io("calling off a run"))? {
-                    Left::NotBegun
-                } else {
-                    Left::Running
-                }
-            }
-            Begun::By(holder) if holder.is_alive() => Left::Running,
-            Begun::By(_) | Begun::Unclear => {
-                // The shim is gone. As long as the CLI runs it writes into its files.
-                let cli = leftovers::live_cli(folder).is_some();
-                let marked = !cli
-                    && !folder.join("cli.json").exists()
-                    && !leftovers::marked(&claimed.turn.id.to_string()).is_empty();
-                if cli || marked {
-                    Left::Running
-                } else {
-                    Left::Ended
-                }
-            }
-        },
-    )
-}
-
-fn held_by_the_living(turn: &StoredTurn) -> bool {
-    turn.holder
-        .as_deref()
-        .and_then(|h| h.parse::<Holder>().ok())
-        .is_some_and(|h| h.is_alive())
 }
 
 fn me() -> Result<String> {

@@ -219,25 +219,47 @@ impl Runner {
             }
             pin = PinEnd::Untouched(attempt.pin);
         }
-        let settled = Settled {
-            status: TurnStatus::Failed,
-            answer: None,
-            error: Some(Failure {
-                class: Class::NotStarted,
-                message: error.to_string(),
-            }),
-            trail: vec![],
-            record: TurnRecord::default(),
-            model: None,
-            usage: None,
-            cost: Cost::Known(rejoin_core::Micros(0)),
-            context: None,
-            denied: serde_json::json!([]),
-            saved: "local_only".into(),
-            attempt: written_ahead.map(|a| a.n),
-            pin,
+        let failure = Failure {
+            class: Class::NotStarted,
+            message: error.to_string(),
         };
+        let attempt = written_ahead.map(|a| a.n);
+        let settled = without_a_run(TurnStatus::Failed, failure, attempt, pin);
         self.finish(claimed, &settled).await
+    }
+
+    /// Nobody can say any more whether it ran, so it is not tried again.
+    pub(crate) async fn lose(&self, claimed: &Claimed) -> Result<()> {
+        let failure = Failure {
+            class: Class::Lost,
+            message: "the machine was restarted while it was being started".into(),
+        };
+        let mut settled = without_a_run(TurnStatus::Lost, failure, None, PinEnd::None);
+        settled.cost = Cost::Unknown;
+        self.finish(claimed, &settled).await
+    }
+}
+
+fn without_a_run(
+    status: TurnStatus,
+    failure: Failure,
+    attempt: Option<i64>,
+    pin: PinEnd,
+) -> Settled {
+    Settled {
+        status,
+        answer: None,
+        error: Some(failure),
+        trail: vec![],
+        record: TurnRecord::default(),
+        model: None,
+        usage: None,
+        cost: Cost::Known(rejoin_core::Micros(0)),
+        context: None,
+        denied: serde_json::json!([]),
+        saved: "local_only".into(),
+        attempt,
+        pin,
     }
 }
 

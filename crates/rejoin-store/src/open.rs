@@ -41,8 +41,9 @@ impl Store {
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // Accepted means kept, also over a power cut.
-            .synchronous(SqliteSynchronous::Full)
+            // Every commit outlives every process. A power cut may take back what the command that
+            // was running had committed, as a whole and in order; when it ends it is on the disk.
+            .synchronous(SqliteSynchronous::Normal)
             .foreign_keys(true)
             .busy_timeout(BUSY);
         let mut writer = options.connect().await?;

@@ -48,10 +48,12 @@ pub(crate) async fn run(app: &App, args: &ShowArgs) -> Result<u8> {
     let hub = app.hub();
     let found = hub.find(&args.conversation, &app.folders()).await?;
     let id = found.conversation.id;
+    // Turns first: what is accepted meanwhile may be a message without one, never the reverse.
+    let turns = hub.turn_views(id).await?;
     let mut shown = Shown {
         conversation: hub.conversation_view(&found.conversation).await?,
         messages: hub.message_views(id).await?,
-        turns: hub.turn_views(id).await?,
+        turns,
         sessions: hub.session_views(id).await?,
     };
     if let Some(number) = found.message {
