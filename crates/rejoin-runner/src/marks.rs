@@ -297,6 +297,21 @@ mod tests {
         assert_eq!(compare(home, &mark), SessionFact::Missing);
     }
 
+    /// The same length and the same last block, but another file.
+    #[test]
+    fn a_replaced_file_is_read_from_its_beginning() {
+        let dir = tempfile::tempdir().unwrap();
+        add(dir.path(), &"line of text\n".repeat(60_000));
+        let (mark, _) = lines(dir.path(), None);
+        let (path, other) = (dir.path().join("s"), dir.path().join("other"));
+        let mut bytes = fs_err::read(&path).unwrap();
+        bytes[10] ^= 1;
+        bytes.extend(b"more\n");
+        fs_err::write(&other, &bytes).unwrap();
+        fs_err::rename(&other, &path).unwrap();
+        assert!(read_on(dir.path(), "s", Some(&mark), |_| {}).is_err());
+    }
+
     #[test]
     fn a_changed_last_block_is_not_read_on() {
         let dir = tempfile::tempdir().unwrap();

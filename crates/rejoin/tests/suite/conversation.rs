@@ -44,3 +44,47 @@ fn claude_2_1_197_resumes_turn_after_turn() {
 fn claude_2_1_325_resumes_turn_after_turn() {
     turns_resume(CLAUDE_NEW);
 }
+
+fn argv(turn: &Value) -> String {
+    let args = turn["command"].as_array().unwrap().iter();
+    args.map(|a| a.as_str().unwrap())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Promise 7: a flag of one turn adds to what is denied, and lifts nothing.
+#[test]
+fn an_earlier_denial_is_not_lifted_by_a_later_one() {
+    let Some(world) = World::claude(REJOIN, CLAUDE_OLD) else {
+        return;
+    };
+    world.say(1, &["-m", "sonnet", "--deny-tools", "Bash"]);
+    let both = argv(&world.say(2, &["--deny-tools", "WebFetch"]));
+    let denied = both.split("--disallowedTools").nth(1).unwrap();
+    assert!(
+        denied.contains("Bash") && denied.contains("WebFetch"),
+        "{both}"
+    );
+    let own = argv(&world.say(3, &[]));
+    assert!(own.contains("Bash") && !own.contains("WebFetch"), "{own}");
+}
+
+/// Promise 7: what came with a message that was not kept is not kept either.
+#[test]
+fn a_message_that_was_taken_back_grants_nothing() {
+    let Some(world) = World::claude(REJOIN, CLAUDE_OLD) else {
+        return;
+    };
+    world.say(1, &["-a", "demo"]);
+    let held = world.send(
+        2,
+        "#s:a2",
+        &["-a", "claude", "--tools", "Bash", "--no-reseed"],
+    );
+    assert_eq!(held.code, 5, "{held:?}");
+    let plain = argv(&world.say(3, &["-a", "claude"]));
+    assert!(
+        !plain.contains("--tools") && !plain.contains("--allowedTools"),
+        "{plain}"
+    );
+}
