@@ -2,6 +2,7 @@
 
 use rejoin_core::{TurnId, TurnStatus};
 use rejoin_hub::TurnView;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
 use crate::failure::{Result, exit_of};
@@ -55,14 +56,22 @@ fn exit_code(view: &TurnView, signal: Option<u8>) -> u8 {
     }
 }
 
-/// Resolves with the exit code of the signal that came.
-pub(super) async fn interrupted() -> u8 {
-    let terminate = tokio::signal::unix::SignalKind::terminate();
-    let Ok(mut term) = tokio::signal::unix::signal(terminate) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => 130,
-        _ = term.recv() => 143,
+/// Resolves with the exit code of the signal that came, also if it came before anybody waited: it is
+/// listened for from the call on.
+pub(super) fn interrupted() -> impl Future<Output = u8> {
+    let mut int = signal(SignalKind::interrupt()).ok();
+    let mut term = signal(SignalKind::terminate()).ok();
+    async move {
+        tokio::select! {
+            () = came(&mut int) => 130,
+            () = came(&mut term) => 143,
+        }
+    }
+}
+
+async fn came(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }

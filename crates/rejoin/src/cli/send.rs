@@ -134,6 +134,8 @@ pub(crate) async fn run(app: &App, args: SendArgs) -> Result<u8> {
     app.must_be_trusted()?;
     let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
     let incoming = incoming(app, &args, text).await?;
+    // From here on a signal cancels the turn, and does not leave it to others.
+    let interrupted = interrupted();
     let holder = app.runner.holder()?;
     let holder = (!args.turn.detach).then_some(holder.as_str());
     let accepted = app.hub().accept(&incoming, holder).await?;
@@ -145,7 +147,6 @@ pub(crate) async fn run(app: &App, args: SendArgs) -> Result<u8> {
     let mut signal = None;
     {
         let follow = follow(app, &accepted, &args.turn, &cancelled);
-        let interrupted = interrupted();
         tokio::pin!(follow, interrupted);
         loop {
             tokio::select! {
