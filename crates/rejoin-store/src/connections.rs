@@ -50,12 +50,12 @@ impl Store {
         let writer = tokio::time::timeout(WRITER_MAY_TAKE, lock)
             .await
             .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
+        // Open from here on: who drops this while it begins must take it back as well.
         let mut tx = Tx {
             writer: Some(writer),
-            open: false,
+            open: true,
         };
         tx.run("begin immediate", vec![]).await?;
-        tx.open = true;
         Ok(tx)
     }
 

@@ -1,5 +1,7 @@
 //! One writer: claims, fences, one running turn per conversation.
 
+use std::task::Poll;
+
 use rejoin_core::{AgentName, ConversationId, MessageId, PermissionMode, Role, Scope, TurnId};
 use rejoin_store::{Error, NewConversation, NewMessage, NewTurn, Store};
 
@@ -130,6 +132,26 @@ async fn a_dropped_transaction_never_was() {
 }
 
 /// A database of a newer rejoin is not touched.
+/// A caller may be cancelled at any of its waits, also while a transaction begins or ends.
+#[tokio::test]
+async fn a_transaction_given_up_at_any_moment_blocks_nobody() {
+    let (_dir, store, ..) = store_with(1).await;
+    for polls in 0..12 {
+        let mut writes = Box::pin(async { store.begin().await?.commit().await });
+        let mut left = polls;
+        let given_up = std::future::poll_fn(|cx| {
+            if left == 0 {
+                return Poll::Ready(());
+            }
+            left -= 1;
+            writes.as_mut().poll(cx).map(drop)
+        });
+        given_up.await;
+        drop(writes);
+        store.begin().await.unwrap().commit().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
     let (dir, store, ..) = store_with(0).await;
