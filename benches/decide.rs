@@ -49,6 +49,7 @@ fn main() {
         }],
         cursor: None,
         total: None,
+        usage: None,
         context: None,
         model: Some("sonnet".into()),
         provider: None,

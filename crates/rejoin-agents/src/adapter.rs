@@ -6,6 +6,8 @@ use rejoin_core::{Composed, Envelope, Micros, Runtime, SessionId, TotalsScope, T
 use serde::{Deserialize, Serialize};
 
 use crate::environment::EnvRules;
+use crate::overlay::Overlay;
+use crate::session::{ChosenBy, Moving, Place, Records, SessionAt, SessionReader, is_uuid};
 use crate::stream::StreamParser;
 
 /// A coding CLI.
@@ -14,6 +16,12 @@ pub trait Adapter: Send + Sync {
 
     /// The program's usual name on `PATH`; none: it is part of rejoin itself.
     fn program(&self) -> Option<&'static str>;
+
+    /// Where the program itself may be, if that is a wrapper: it is called directly, because a
+    /// wrapper that is killed leaves it running.
+    fn native(&self, _wrapper: &Path) -> Vec<PathBuf> {
+        vec![]
+    }
 
     /// How to get it, for the error when it is missing.
     fn install(&self) -> &'static str;
@@ -37,9 +45,9 @@ pub trait Adapter: Send + Sync {
     /// None: the flags are known. Else why not, in a few words.
     fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String>;
 
-    /// What to set so that a run talks to the built-in model on loopback and keeps to a private
-    /// home; none: this agent needs no proof (it is ours).
-    fn proof(&self, at: &ProofEnv<'_>) -> Option<Vec<(String, String)>>;
+    /// What a run needs to talk to the built-in model on loopback and keep to a private home; none:
+    /// this agent needs no proof (it is ours).
+    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup>;
 
     /// Can the CLI be held to these permissions? Else one sentence saying what it can.
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String>;
@@ -58,8 +66,49 @@ pub trait Adapter: Send + Sync {
     /// The folder beneath which the CLI keeps its sessions, given its environment.
     fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf>;
 
-    /// Where in that folder the main file of a session lies. `folder` is a real path.
-    fn session_file(&self, folder: &str, session: &SessionId) -> String;
+    /// What must be in that folder before a run, if the CLI gets one of its own there.
+    fn overlay(&self, _env: &dyn Fn(&str) -> Option<String>) -> Option<Overlay> {
+        None
+    }
+
+    /// Who chooses the id of a new session.
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Us
+    }
+
+    /// Does this look like an id of this CLI? Nothing else is ever passed to it: several start
+    /// afresh, silently, when they are given something else.
+    fn is_session_id(&self, id: &SessionId) -> bool {
+        is_uuid(id.as_str())
+    }
+
+    /// Where in its home a session lies.
+    fn place(&self, at: &SessionAt<'_>) -> Place;
+
+    /// What a session needs to serve in another folder, which `at` names. `read` gives the bytes of
+    /// a file beneath the home.
+    fn moving(&self, at: &SessionAt<'_>, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
+        match self.place(at) {
+            Place::At(path) => Moving::To(path),
+            Place::Find { .. } => Moving::Stays,
+        }
+    }
+
+    /// How the CLI keeps a session.
+    fn records(&self) -> Records {
+        Records::Lines
+    }
+
+    /// Can a session that was begun with this provider be continued here? `read` gives the bytes of
+    /// a file beneath the home.
+    fn provider_here(&self, _provider: &str, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
+        true
+    }
+
+    /// A file beneath the home that is locked while a process has the session open.
+    fn lock_file(&self, _session: &SessionId) -> Option<String> {
+        None
+    }
 
     /// Reads on in a session from `cursor` (the confirmed end), or from its beginning.
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader>;
@@ -93,8 +142,16 @@ pub struct Facts {
     pub no_resume: Option<String>,
     /// Two turns against the built-in model showed that a resume keeps the history.
     pub proven: bool,
+    /// What its money covers.
     pub totals: TotalsScope,
+    /// What its token counts cover.
+    #[serde(default = "unproven")]
+    pub usage: TotalsScope,
     pub neutral: Neutral,
+}
+
+fn unproven() -> TotalsScope {
+    TotalsScope::Unproven
 }
 
 /// How text is kept from being taken for a command or a file of the CLI.
@@ -113,13 +170,28 @@ pub struct ProofEnv<'a> {
     pub home: &'a Path,
 }
 
+/// A private home, ready for a run against the built-in model.
+#[derive(Debug, Clone, Default)]
+pub struct ProofSetup {
+    pub env: Vec<(String, String)>,
+    /// Files by their place beneath the home.
+    pub files: Vec<(String, String)>,
+    pub model: Option<String>,
+}
+
 /// One run of a CLI, as it is to be.
 #[derive(Debug, Clone, Copy)]
 pub struct RunOrder<'a> {
     pub plan: &'a TurnPlan,
     pub composed: &'a Composed,
-    /// Minted for this attempt; a resume takes its id from the plan instead.
+    /// Minted for this attempt; a resume takes its id from the plan instead, and a CLI that chooses
+    /// its ids itself is not told.
     pub new_session: &'a SessionId,
+    /// The turn, as it stands in the marker of its processes.
+    pub turn: &'a str,
+    /// The CLI's home, and where in it the session lies, as far as that is known before the run.
+    pub home: &'a str,
+    pub place: Option<&'a str>,
     /// Minted for this attempt: finds the prompt in the session again.
     pub prompt_id: &'a str,
     pub folder: &'a str,
@@ -153,87 +225,11 @@ pub struct CommandSpec {
     /// Keep stdin open for answers; it is closed when a line of one of these types appears.
     pub hold_stdin: bool,
     pub close_stdin_on: Vec<String>,
+    /// A line of one of these types is the last word: the process may live on for a moment only.
+    pub done_on: Vec<String>,
     pub env: Vec<(String, String)>,
-}
-
-/// Lists what a CLI would replay from a session.
-pub trait SessionReader {
-    /// One complete line, without its newline.
-    fn line(&mut self, line: &[u8]);
-
-    fn finish(self: Box<Self>) -> Reading;
-}
-
-/// What was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reading {
-    /// The entries on the branch the CLI would replay, in order, after the cursor.
-    pub entries: Vec<ReadEntry>,
-    /// Ids of all prompts that were added, also off that branch: whose words are in here?
-    pub prompts: Vec<String>,
-    /// False: the branch does not lead back to the cursor it was read from.
-    pub connected: bool,
-    pub damaged_lines: u64,
-    pub orphaned_calls: u64,
-    pub compacted: bool,
-    /// To read on from next time.
-    pub cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadEntry {
-    /// As stored; what rejoin added is stripped, `id` is the one minted for the attempt.
-    Prompt {
-        id: String,
-        text: String,
-    },
-    Answer {
-        text: String,
-    },
-    /// The CLI's own words (API errors, summaries, "continue" lines): never a message.
-    Synthetic,
-}
-
-impl Reading {
-    /// Does the session hold exactly the prompt we sent and the answer we got, and end there?
-    pub fn confirms(&self, prompt_id: &str, answer: &str) -> Result<(), String> {
-        if self.damaged_lines > 0 {
-            return Err(format!("{} unreadable lines", self.damaged_lines));
-        }
-        if self.orphaned_calls > 0 {
-            return Err(format!(
-                "{} tool calls without a result",
-                self.orphaned_calls
-            ));
-        }
-        if !self.connected {
-            return Err("what was added does not follow from what was there".into());
-        }
-        let ours = |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if id == prompt_id);
-        let Some(at) = self.entries.iter().position(ours) else {
-            return Err("the prompt is not in it".into());
-        };
-        if self.entries[..at]
-            .iter()
-            .any(|e| !matches!(e, ReadEntry::Synthetic))
-        {
-            return Err("something else was said before the prompt".into());
-        }
-        let mut said = String::new();
-        for entry in &self.entries[at + 1..] {
-            match entry {
-                ReadEntry::Answer { text } => said.push_str(text),
-                ReadEntry::Synthetic => {}
-                ReadEntry::Prompt { .. } => return Err("another prompt follows".into()),
-            }
-        }
-        let plain = |text: &str| text.split_whitespace().collect::<String>();
-        if plain(&said) == plain(answer) {
-            Ok(())
-        } else {
-            Err("the answer is not in it".into())
-        }
-    }
+    /// How a reader of the session will name this prompt; none: by the id minted for it.
+    pub prompt_mark: Option<String>,
 }
 
 /// A note by the CLI that a process has this session open.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use rejoin_core::{Envelope, Runtime, SessionId};
 use serde::Deserialize;
 
-use crate::adapter::{Adapter, CommandSpec, LiveMark, Login, ProofEnv, RunOrder, SessionReader};
+use crate::adapter::{Adapter, CommandSpec, LiveMark, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
+use crate::session::{Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 
 mod classify;
@@ -56,8 +57,11 @@ impl Adapter for Claude {
         probe::judge(stdout, stderr)
     }
 
-    fn proof(&self, at: &ProofEnv<'_>) -> Option<Vec<(String, String)>> {
-        Some(environment::proof(at))
+    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
+        Some(ProofSetup {
+            env: environment::proof(at),
+            ..ProofSetup::default()
+        })
     }
 
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String> {
@@ -88,8 +92,9 @@ impl Adapter for Claude {
         }
     }
 
-    fn session_file(&self, folder: &str, session: &SessionId) -> String {
-        format!("projects/{}/{session}.jsonl", encode::folder(folder))
+    fn place(&self, at: &SessionAt<'_>) -> Place {
+        let folder = encode::folder(at.folder);
+        Place::At(format!("projects/{folder}/{}.jsonl", at.session))
     }
 
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {

@@ -10,8 +10,9 @@ use rejoin_core::{
 };
 use serde::Deserialize;
 
-use crate::adapter::{Adapter, CommandSpec, ProofEnv, ReadEntry, Reading, RunOrder, SessionReader};
+use crate::adapter::{Adapter, CommandSpec, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
+use crate::session::{Place, ReadEntry, Reading, SessionAt, SessionReader};
 use crate::stream::{Answer, End, EndCause, Ran, StreamParser};
 
 const PRODUCT: &str = "rejoin demo agent";
@@ -51,7 +52,7 @@ impl Adapter for Demo {
         None
     }
 
-    fn proof(&self, _at: &ProofEnv<'_>) -> Option<Vec<(String, String)>> {
+    fn proof(&self, _at: &ProofEnv<'_>) -> Option<ProofSetup> {
         None
     }
 
@@ -96,8 +97,8 @@ impl Adapter for Demo {
         Some(Path::new(&env("HOME")?).join(".rejoin-demo"))
     }
 
-    fn session_file(&self, _folder: &str, session: &SessionId) -> String {
-        format!("sessions/{session}.jsonl")
+    fn place(&self, at: &SessionAt<'_>) -> Place {
+        Place::At(format!("sessions/{}.jsonl", at.session))
     }
 
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {

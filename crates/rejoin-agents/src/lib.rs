@@ -6,13 +6,18 @@ mod adapter;
 mod claude;
 mod demo;
 mod environment;
+mod overlay;
+mod session;
 mod stream;
 
 pub use adapter::{
-    Adapter, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ReadEntry, Reading, RunOrder,
-    SessionReader,
+    Adapter, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ProofSetup, RunOrder,
 };
 pub use environment::{EnvRules, MARKER, compose_env};
+pub use overlay::{Overlay, Rewrite};
+pub use session::{
+    ChosenBy, Moving, Place, ReadEntry, Reading, Records, SessionAt, SessionReader, text_mark,
+};
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 
 /// Every agent that is built in. A new one is a file, and a line here.

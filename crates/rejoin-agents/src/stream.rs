@@ -14,6 +14,11 @@ pub trait StreamParser: Send {
     /// What the CLI asked and nobody is there to answer: the lines to write to its stdin.
     fn answers(&mut self) -> Vec<Answer>;
 
+    /// Why the run must not go on, if it must not.
+    fn stop(&self) -> Option<String> {
+        None
+    }
+
     /// Call once, after the last line.
     fn finish(self: Box<Self>, end: &End) -> Ran;
 }
@@ -35,6 +40,7 @@ pub struct End {
     pub cause: EndCause,
     /// The last line of stdout has no end: it is never success.
     pub torn: bool,
+    /// The session the run was told to use; none: it was to begin one of its own choice.
     pub asked_session: Option<SessionId>,
 }
 

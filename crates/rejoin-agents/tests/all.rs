@@ -8,3 +8,5 @@ mod claude_command;
 mod claude_session;
 #[path = "all/claude_stream.rs"]
 mod claude_stream;
+#[path = "all/order.rs"]
+mod order;

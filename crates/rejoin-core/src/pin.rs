@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentName, Runtime};
 use crate::ids::{MessageId, PinId, SessionId, TurnId};
 use crate::scope::ScopeValue;
-use crate::usage::{Context, Micros};
+use crate::usage::{Context, Micros, Usage};
 
 /// Binds a conversation and an agent to one session. Everything but `state` describes the session
 /// as it was last confirmed: read, and found to hold what we sent and what we got.
@@ -24,6 +24,8 @@ pub struct Pin {
     pub cursor: Option<String>,
     /// The session's running total in the CLI's own books.
     pub total: Option<Micros>,
+    /// Its running total of tokens, if the CLI counts over the whole session.
+    pub usage: Option<Usage>,
     pub context: Option<Context>,
     pub model: Option<String>,
     pub provider: Option<String>,

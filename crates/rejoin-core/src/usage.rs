@@ -20,6 +20,23 @@ impl Usage {
         self.output = self.output.saturating_add(other.output);
     }
 
+    /// The turn's own share of the counts its CLI reported. `before` is what the session had
+    /// counted when the turn began; none if that is not known.
+    pub fn of_turn(scope: TotalsScope, total: Self, before: Option<Self>) -> Option<Self> {
+        match (scope, before) {
+            (TotalsScope::PerRun, _) => Some(total),
+            (TotalsScope::Cumulative, Some(before)) => Some(Self {
+                input: total.input.checked_sub(before.input)?,
+                cache_read: total.cache_read.checked_sub(before.cache_read)?,
+                cache_write: total.cache_write.checked_sub(before.cache_write)?,
+                output: total.output.checked_sub(before.output)?,
+            }),
+            // Of a new session both are the same.
+            (TotalsScope::Unproven, Some(before)) if before == Self::default() => Some(total),
+            (TotalsScope::Cumulative | TotalsScope::Unproven, _) => None,
+        }
+    }
+
     pub fn all_input(&self) -> u64 {
         self.input
             .saturating_add(self.cache_read)
@@ -127,6 +144,29 @@ mod tests {
         assert_eq!(
             Cost::of_turn(TotalsScope::PerRun, None, None),
             Cost::Unknown
+        );
+    }
+
+    #[test]
+    fn tokens_are_the_turns_own() {
+        let of = |input, output| Usage {
+            input,
+            output,
+            ..Usage::default()
+        };
+        let own = |scope, before| Usage::of_turn(scope, of(3000, 70), before);
+        assert_eq!(own(TotalsScope::PerRun, None), Some(of(3000, 70)));
+        assert_eq!(
+            own(TotalsScope::Cumulative, Some(of(1000, 20))),
+            Some(of(2000, 50))
+        );
+        // Less than before, or before unknown: nobody knows.
+        assert_eq!(own(TotalsScope::Cumulative, Some(of(4000, 20))), None);
+        assert_eq!(own(TotalsScope::Cumulative, None), None);
+        assert_eq!(own(TotalsScope::Unproven, Some(of(1000, 20))), None);
+        assert_eq!(
+            own(TotalsScope::Unproven, Some(Usage::default())),
+            Some(of(3000, 70))
         );
     }
 

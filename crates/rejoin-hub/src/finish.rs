@@ -99,7 +99,10 @@ impl Hub {
                     pin.seen.last_seq = answer.seq;
                     pin.seen.last = Some(answer.id);
                 }
-                tx.confirm_pin(&pin, now).await?;
+                if !tx.confirm_pin(&pin, now).await? {
+                    let why = "its session belongs to another conversation";
+                    tx.retire_pin(pin.id, why, now).await?;
+                }
             }
             PinEnd::PutBack {
                 id,
@@ -109,7 +112,9 @@ impl Hub {
             PinEnd::Retire { id, why } => tx.retire_pin(*id, why, now).await?,
         }
         if let Some(n) = settled.attempt {
-            tx.end_attempt(turn.id, n, settled.status.as_str()).await?;
+            let session = settled.record.session_id.as_deref();
+            tx.end_attempt(turn.id, n, settled.status.as_str(), session)
+                .await?;
         }
         let decided = tx.turn(turn.id).await?;
         let verdict = decided.as_ref().and_then(|t| t.verdict);

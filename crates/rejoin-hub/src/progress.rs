@@ -3,7 +3,7 @@
 
 use rejoin_core::{
     EventBody, FileMark, Folder, Micros, PinId, Reason, Runtime, ScopeValue, Sent, SessionId,
-    TotalsScope, TurnId, Verdict,
+    TotalsScope, TurnId, Usage, Verdict,
 };
 use rejoin_store::{Attempt, TurnRecord};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,10 @@ use crate::error::{Error, Result};
 /// All that is needed to settle a run, also by a process that did not start it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptPlan {
+    /// Its id, or, until the CLI has chosen one, a name that is ours.
     pub session: SessionId,
+    /// The CLI was told this id; else it chooses one itself.
+    pub asked: bool,
     /// The value of the scope with the new message: folded with the answer it becomes the pin's.
     pub value: [u8; 32],
     pub messages: u64,
@@ -24,9 +27,13 @@ pub struct AttemptPlan {
     pub runtime: Runtime,
     pub totals: TotalsScope,
     pub model: Option<String>,
-    /// The agent's own home, and where in it the session lies.
+    /// What its token counts cover.
+    pub usage: TotalsScope,
+    /// The agent's own home, and where in it the session lies; none: the CLI has yet to choose.
     pub home: String,
-    pub session_file: String,
+    pub session_file: Option<String>,
+    /// How a reader of the session will name the prompt.
+    pub prompt: String,
     /// The session as confirmed before this run; none: a new one.
     pub confirmed: Option<Confirmed>,
     pub sent: Sent,
@@ -40,11 +47,17 @@ pub struct Confirmed {
     pub file: FileMark,
     pub cursor: Option<String>,
     pub total: Option<Micros>,
+    pub usage: Option<Usage>,
     pub failures: u32,
     pub compacted: bool,
 }
 
 impl AttemptPlan {
+    /// The session the CLI was told to use.
+    pub fn asked_session(&self) -> Option<SessionId> {
+        self.asked.then(|| self.session.clone())
+    }
+
     pub fn value(&self) -> ScopeValue {
         ScopeValue(self.value)
     }
@@ -99,7 +112,7 @@ impl Hub {
         )
         .await?;
         if let Some(n) = begin.refused {
-            tx.end_attempt(turn, n, "refused").await?;
+            tx.end_attempt(turn, n, "refused", None).await?;
         }
         tx.add_attempt(
             turn,

@@ -41,6 +41,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// The part of the body that holds what was said so far, in whichever dialect.
+    pub fn history(&self) -> &Value {
+        let parts = ["messages", "input", "contents"];
+        let found = parts.iter().find_map(|name| self.body.get(name));
+        found.unwrap_or(&Value::Null)
+    }
+
     /// A request nobody has looked at yet; the log gives it its number.
     pub(crate) fn arrived(parts: &Parts, bytes: usize, body: Value) -> Self {
         #[expect(

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{CommandSpec, MARKER, RunOrder};
-use rejoin_core::{Budget, Composed, Decision, Material, Message, Role, TurnPlan, compose};
+use rejoin_agents::{ChosenBy, CommandSpec, MARKER, Place, Records, RunOrder, SessionAt};
+use rejoin_core::{
+    Budget, Composed, Decision, Material, Message, Role, SessionId, TurnPlan, compose,
+};
 use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, HubLink, PinStart, fault};
 use rejoin_store::TurnRecord;
 
@@ -13,6 +15,7 @@ use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::look::Looked;
+use crate::overlay;
 use crate::process::{SELF, ShimChild, spawn_shim};
 use crate::record::record;
 use crate::relocate::bring_here;
@@ -53,10 +56,31 @@ impl<L: HubLink> Preparing<'_, L> {
         let new_session = self.link.clock().foreign_id()?;
         let prompt_id = self.link.clock().foreign_id()?.to_string();
         let outside = self.outside(&composed.message);
+        let pinned = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
+        let (pin, confirmed) = match (plan, pinned) {
+            (TurnPlan::Resume { session, .. }, Some(pin)) => (
+                PinStart::Existing(pin.id),
+                Some(bring_here(looked, pin, session.id()).await?),
+            ),
+            (TurnPlan::Resume { .. }, None) => {
+                return Err(Error::Internal("a session without a pin".into()));
+            }
+            (TurnPlan::Start { .. } | TurnPlan::Reseed { .. }, _) => {
+                (PinStart::New(self.link.clock().pin_id()?), None)
+            }
+        };
+        let session_file = match &confirmed {
+            Some(confirmed) => Some(confirmed.file.path.clone()),
+            None => self.new_place(&new_session, &pin.id().to_string()),
+        };
+        let home = text(&looked.home)?;
         let order = RunOrder {
             plan,
             composed: &composed,
             new_session: &new_session,
+            turn: &claimed.turn.id.to_string(),
+            home: &home,
+            place: session_file.as_deref(),
             prompt_id: &prompt_id,
             folder: &looked.folder.path,
             model: claimed.request.model.as_deref(),
@@ -71,34 +95,27 @@ impl<L: HubLink> Preparing<'_, L> {
         let command = looked.adapter.command(&order);
         let mut record = record(claimed, looked, plan, decision, &composed, &command);
         record.caught_up_by = caught_up_by;
-        record.session_id = Some(session.to_string());
-        let pinned = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
-        let (pin, confirmed) = match (plan, pinned) {
-            (TurnPlan::Resume { .. }, Some(pin)) => (
-                PinStart::Existing(pin.id),
-                Some(bring_here(looked, pin, &session)?),
-            ),
-            (TurnPlan::Resume { .. }, None) => {
-                return Err(Error::Internal("a session without a pin".into()));
-            }
-            (TurnPlan::Start { .. } | TurnPlan::Reseed { .. }, _) => {
-                (PinStart::New(self.link.clock().pin_id()?), None)
-            }
-        };
+        record.session_id = self.asked(plan, &session).map(ToString::to_string);
         let mut folder = looked.folder.clone();
         folder.checkout = pinned
             .filter(|p| p.folder.path == folder.path)
             .and_then(|p| p.folder.checkout.clone());
         let plan = AttemptPlan {
-            session_file: looked.adapter.session_file(&looked.folder.path, &session),
+            asked: self.asked(plan, &session).is_some(),
+            prompt: command
+                .prompt_mark
+                .clone()
+                .unwrap_or_else(|| prompt_id.clone()),
+            session_file,
             session,
             value: looked.outlook.value.0,
             messages: looked.outlook.scope.messages + 1,
             folder,
             runtime: looked.binary.facts.runtime.clone(),
             totals: looked.binary.facts.totals,
+            usage: looked.binary.facts.usage,
             model: claimed.request.model.clone(),
-            home: text(&looked.home)?,
+            home,
             confirmed,
             sent: composed.sent,
             boot: boot()?,
@@ -136,6 +153,7 @@ impl<L: HubLink> Preparing<'_, L> {
         self.link.begin(claimed, &begin).await?;
         fault::point("after_begin");
         make_private(&folder)?;
+        self.make_ready(prepared, &folder)?;
         let mut argv = vec![text(&looked.binary.path)?];
         argv.extend(looked.adapter.prelude().iter().map(ToString::to_string));
         argv.extend(prepared.command.args.iter().cloned());
@@ -145,6 +163,7 @@ impl<L: HubLink> Preparing<'_, L> {
             stdin: prepared.command.stdin.clone(),
             hold_stdin: prepared.command.hold_stdin,
             close_stdin_on: prepared.command.close_stdin_on.clone(),
+            done_on: prepared.command.done_on.clone(),
             orphan_ms: Some(ORPHANED),
             wall_ms: claimed.request.timeout_ms,
             grace_ms: GRACE,
@@ -164,6 +183,45 @@ impl<L: HubLink> Preparing<'_, L> {
             spawn_shim(Path::new(SELF), &folder, env).map_err(Error::io("starting the agent"))?;
         fault::point("after_spawn");
         Ok((folder, child))
+    }
+
+    /// What the CLI needs on disk, and a copy of what could not be taken back otherwise.
+    fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
+        let looked = self.looked;
+        if let Some(overlay) = &looked.overlay {
+            overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
+        }
+        if let Some(confirmed) = &prepared.plan.confirmed {
+            looked
+                .sessions()
+                .save(&confirmed.file, run)
+                .map_err(Error::io("saving the session"))?;
+        } else if let (Records::Database { .. }, Some(place)) =
+            (looked.adapter.records(), &prepared.plan.session_file)
+            && let Some(parent) = looked.home.join(place).parent()
+        {
+            make_private(parent)?;
+        }
+        Ok(())
+    }
+
+    /// Where a new session will lie, if that is known before the CLI has chosen its id.
+    fn new_place(&self, session: &SessionId, pin: &str) -> Option<String> {
+        let at = SessionAt {
+            folder: &self.looked.folder.path,
+            session,
+            pin,
+        };
+        match self.looked.adapter.place(&at) {
+            Place::At(path) => Some(path),
+            Place::Find { .. } => None,
+        }
+    }
+
+    /// The session as the CLI is told it; none: it chooses one itself.
+    fn asked<'s>(&self, plan: &TurnPlan, session: &'s SessionId) -> Option<&'s SessionId> {
+        let told = plan.session().is_some() || self.looked.adapter.chosen_by() == ChosenBy::Us;
+        told.then_some(session)
     }
 
     /// Mentions of a raw message that lead out of the folder, through a link or otherwise.

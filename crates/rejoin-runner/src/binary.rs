@@ -36,7 +36,7 @@ pub async fn find(
     };
     let settings = config.agent(adapter.name());
     let program = settings.bin.clone().unwrap_or_else(|| usual.to_owned());
-    let path = locate(&program, config).ok_or_else(|| Error::AgentMissing {
+    let path = program_of(adapter, &program, config).ok_or_else(|| Error::AgentMissing {
         agent: adapter.name().into(),
         program: program.clone(),
         install: adapter.install().into(),
@@ -69,6 +69,7 @@ fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
         no_resume: None,
         proven: true,
         totals: TotalsScope::PerRun,
+        usage: TotalsScope::PerRun,
         neutral: Neutral::ByPlace,
     };
     Ok(Binary {
@@ -76,6 +77,18 @@ fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
         identity: text,
         facts,
     })
+}
+
+/// The program itself: behind a wrapper, the one that it would start.
+pub fn program_of(
+    adapter: &'static dyn Adapter,
+    program: &str,
+    config: &RunnerConfig,
+) -> Option<PathBuf> {
+    let found = locate(program, config)?;
+    let native = adapter.native(&found).into_iter();
+    let native = native.filter_map(|path| locate(path.to_str()?, config));
+    Some(native.take(1).next().unwrap_or(found))
 }
 
 /// As a shell would: a name by `PATH`, anything with a slash as a path.
@@ -118,6 +131,7 @@ pub(crate) async fn find_out(
     let Proof {
         resume,
         totals,
+        usage,
         neutral,
     } = prove(config, adapter, settings, path, &runtime).await;
     let no_resume = match (resume, adapter.probe()) {
@@ -133,6 +147,7 @@ pub(crate) async fn find_out(
         no_resume,
         proven: resume,
         totals,
+        usage,
         neutral,
     })
 }

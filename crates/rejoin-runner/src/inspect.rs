@@ -7,7 +7,7 @@ use rejoin_agents::{Adapter, Facts};
 use rejoin_core::Runtime;
 use rejoin_hub::HubLink;
 
-use crate::binary::{find_out, identity, locate, version};
+use crate::binary::{find_out, identity, program_of, version};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::leftovers::MARKERS;
@@ -16,7 +16,11 @@ use crate::process::tree;
 /// The program that would be run, if there is one.
 pub fn program(config: &RunnerConfig, adapter: &'static dyn Adapter) -> Option<PathBuf> {
     let settings = config.agent(adapter.name());
-    locate(settings.bin.as_deref().or(adapter.program())?, config)
+    program_of(
+        adapter,
+        settings.bin.as_deref().or(adapter.program())?,
+        config,
+    )
 }
 
 /// What is known of it, without running it.

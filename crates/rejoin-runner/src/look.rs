@@ -3,17 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, adapter, compose_env};
+use rejoin_agents::{Adapter, Overlay, SessionAt, adapter, compose_env};
 use rejoin_core::{
     Capability, EnvelopeFact, FileMark, Folder, FolderFact, PinFacts, Request, SessionFact,
-    SessionId, Situation, SnapshotFact,
+    Situation, SnapshotFact,
 };
 use rejoin_hub::{Candidate, HubLink, Outlook, TurnRequest};
 
 use crate::binary::{self, Binary};
 use crate::config::{AgentConfig, RunnerConfig};
 use crate::error::{Error, Result};
-use crate::{folder, marks};
+use crate::folder;
+use crate::in_use::in_use;
+use crate::session::Sessions;
 
 /// What was found.
 pub struct Looked {
@@ -25,6 +27,8 @@ pub struct Looked {
     pub env: Vec<(String, String)>,
     /// Where the CLI keeps its sessions, given that environment.
     pub home: PathBuf,
+    /// That home is made by us, before each run.
+    pub overlay: Option<Overlay>,
     pub outlook: Outlook,
     pub session: Option<SessionLook>,
     pub cannot: Option<String>,
@@ -38,6 +42,7 @@ pub struct SessionLook {
     pub fact: SessionFact,
     pub folder: FolderFact,
     pub in_use: Option<u32>,
+    pub provider_here: bool,
 }
 
 /// The program and the folder of a turn, without its history: what can be checked before a message
@@ -90,6 +95,7 @@ pub async fn look(
     let home = adapter
         .home(&var)
         .ok_or_else(|| Error::Internal(format!("{agent} has no home: HOME is not set")))?;
+    let overlay = adapter.overlay(&var);
     let as_root = nix::unistd::geteuid().is_root() && var("IS_SANDBOX").is_none();
     let cannot = adapter.express(&request.envelope, as_root).err();
     let session = outlook
@@ -102,6 +108,7 @@ pub async fn look(
         folder,
         env,
         home,
+        overlay,
         outlook,
         session,
         cannot,
@@ -120,48 +127,47 @@ fn look_at(
             fact: SessionFact::Unknown,
             folder: FolderFact::Other,
             in_use: None,
+            provider_here: true,
         };
     };
-    // The path is derived anew: what was recorded is evidence, never input.
-    let path = adapter.session_file(&pin.folder.path, &pin.session);
-    let mark = pin.files.first().map(|mark| FileMark {
+    let sessions = Sessions { adapter, home };
+    let at = SessionAt {
+        folder: &pin.folder.path,
+        session: &pin.session,
+        pin: &pin.id.to_string(),
+    };
+    let path = sessions.locate(&at);
+    let mark = path.zip(pin.files.first()).map(|(path, mark)| FileMark {
         path,
         ..mark.clone()
     });
+    let fact = match (&mark, pin.files.is_empty()) {
+        (Some(mark), _) => sessions.compare(mark),
+        (None, false) if adapter.is_session_id(&pin.session) => SessionFact::Missing,
+        (None, _) => SessionFact::Unknown,
+    };
     SessionLook {
-        fact: mark
-            .as_ref()
-            .map_or(SessionFact::Unknown, |mark| marks::compare(home, mark)),
+        fact,
         mark,
         folder: folder::compare(&pin.folder, today),
         in_use: in_use(adapter, home, &pin.session),
+        provider_here: provider_here(adapter, home, pin.provider.as_deref()),
     }
 }
 
-/// A process that says it has this session open. None of ours is running: the turn before this one
-/// has ended, and at most one runs at a time.
-fn in_use(adapter: &'static dyn Adapter, home: &Path, session: &SessionId) -> Option<u32> {
-    let notes = fs_err::read_dir(home.join(adapter.live_marks()?)).ok()?;
-    notes
-        .flatten()
-        .filter_map(|note| adapter.live_mark(&fs_err::read(note.path()).ok()?))
-        .find(|mark| mark.session == *session && alive(mark.pid))
-        .map(|mark| mark.pid)
-}
-
-/// Alive, not a zombie, and not left over from one of our own turns.
-fn alive(pid: u32) -> bool {
-    let Ok(holder) = crate::holder::Holder::of(pid as i32) else {
-        return false;
-    };
-    let ours = fs_err::read(format!("/proc/{pid}/environ")).is_ok_and(|env| {
-        env.split(|b| *b == 0)
-            .any(|v| v.starts_with(b"REJOIN_TURN="))
-    });
-    holder.is_alive() && !ours
+fn provider_here(adapter: &'static dyn Adapter, home: &Path, provider: Option<&str>) -> bool {
+    let read = |file: &str| fs_err::read(home.join(file)).ok();
+    provider.is_none_or(|provider| adapter.provider_here(provider, &read))
 }
 
 impl Looked {
+    pub fn sessions(&self) -> Sessions<'_> {
+        Sessions {
+            adapter: self.adapter,
+            home: &self.home,
+        }
+    }
+
     pub fn situation<'a>(
         &'a self,
         agent: &'a rejoin_core::AgentName,
@@ -181,7 +187,7 @@ impl Looked {
                         pin: candidate.stored.pin.as_ref()?,
                         prefix: candidate.prefix,
                         folder: session.folder,
-                        provider_here: true,
+                        provider_here: session.provider_here,
                         session: session.fact,
                         snapshot: SnapshotFact::None,
                         in_use: session.in_use,

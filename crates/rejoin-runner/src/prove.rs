@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use rejoin_agents::{Adapter, End, Neutral, ProofEnv, Ran, RunOrder};
+use rejoin_agents::{Adapter, ChosenBy, End, Neutral, Place, ProofEnv, Ran, RunOrder, SessionAt};
 use rejoin_core::{
     AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts,
     Material, Message, MessageId, MessageState, Micros, Outcome, Pin, PinFacts, PinId, PinState,
@@ -16,11 +16,14 @@ use rejoin_hub::Clock;
 use rejoin_model::{ModelServer, Options, Step, StepUsage};
 
 use crate::config::{AgentConfig, RunnerConfig};
+use crate::overlay;
 use crate::process::capture;
 
 const TURN_MAY_TAKE: Duration = Duration::from_mins(1);
 const CANARY: &str = "word-in-the-canary-file";
 const FIRST: &str = "word-of-the-first-message";
+/// Tokens of the first turn: so many that the second shows whether they are counted again.
+const DEAR: u64 = 900_000;
 const ANSWER: &str = "word-of-the-first-answer";
 
 /// What two turns showed.
@@ -29,12 +32,14 @@ pub(crate) struct Proof {
     /// The second turn was shown the first one, once.
     pub(crate) resume: bool,
     pub(crate) totals: TotalsScope,
+    pub(crate) usage: TotalsScope,
     pub(crate) neutral: Neutral,
 }
 
 const NOTHING: Proof = Proof {
     resume: false,
     totals: TotalsScope::Unproven,
+    usage: TotalsScope::Unproven,
     neutral: Neutral::ByJoiner,
 };
 
@@ -70,7 +75,7 @@ async fn two_turns(
     let canary = scratch.path().join("canary.txt");
     fs_err::write(&canary, CANARY).ok()?;
     let scripts = [
-        ("proof-dear".to_owned(), vec![answer(ANSWER, 900_000)]),
+        ("proof-dear".to_owned(), vec![answer(ANSWER, DEAR)]),
         ("proof-cheap".to_owned(), vec![answer("second answer", 1)]),
     ];
     let server = ModelServer::start(Options {
@@ -80,12 +85,19 @@ async fn two_turns(
     .await
     .ok()?;
     let url = server.url();
-    let mut env = vec![("PATH".to_owned(), config.var("PATH").unwrap_or_default())];
-    env.extend(adapter.proof(&ProofEnv {
+    let setup = adapter.proof(&ProofEnv {
         url: &url,
         home: &home,
-    })?);
+    })?;
+    for (path, text) in &setup.files {
+        let path = home.join(path);
+        fs_err::create_dir_all(path.parent()?).ok()?;
+        fs_err::write(path, text).ok()?;
+    }
+    let mut env = vec![("PATH".to_owned(), config.var("PATH").unwrap_or_default())];
+    env.extend(setup.env);
     let bench = Bench {
+        model: setup.model.as_deref(),
         adapter,
         settings,
         program,
@@ -95,13 +107,13 @@ async fn two_turns(
         neutral,
     };
 
-    let session = Clock.foreign_id().ok()?;
+    let pin = Clock.pin_id().ok()?.to_string();
     let text = format!("/clear {FIRST} @{} #s:proof-dear", canary.display());
-    let first = bench.turn(&session, None, &text).await?;
+    let first = bench.turn(&pin, None, &text).await?;
     let shown = server
         .requests()
         .last()
-        .map(|r| r.body["messages"].to_string())
+        .map(|r| r.history().to_string())
         .unwrap_or_default();
     let plain =
         first.outcome == Outcome::Succeeded && shown.contains(FIRST) && !shown.contains(CANARY);
@@ -110,7 +122,7 @@ async fn two_turns(
     }
     server.clear();
     let Some(second) = bench
-        .turn(&session, Some(&first), "second message #s:proof-cheap")
+        .turn(&pin, Some(&first), "second message #s:proof-cheap")
         .await
     else {
         return Some(Proof { neutral, ..NOTHING });
@@ -118,7 +130,7 @@ async fn two_turns(
     let shown = server
         .requests()
         .last()
-        .map(|r| r.body["messages"].to_string())
+        .map(|r| r.history().to_string())
         .unwrap_or_default();
     let once = |word: &str| shown.matches(word).count() == 1;
     let resume = second.outcome == Outcome::Succeeded
@@ -135,10 +147,17 @@ async fn two_turns(
         }
         _ => TotalsScope::Unproven,
     };
+    let (dear, cheap) = (first.usage.all_input(), second.usage.all_input());
+    let usage = match resume && dear >= DEAR {
+        true if cheap >= dear => TotalsScope::Cumulative,
+        true => TotalsScope::PerRun,
+        false => TotalsScope::Unproven,
+    };
     server.stop().await;
     Some(Proof {
         resume,
         totals,
+        usage,
         neutral,
     })
 }
@@ -156,6 +175,7 @@ fn answer(text: &str, input: u64) -> Step {
 }
 
 struct Bench<'a> {
+    model: Option<&'a str>,
     adapter: &'static dyn Adapter,
     settings: &'a AgentConfig,
     program: &'a Path,
@@ -166,17 +186,48 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    async fn turn(&self, session: &SessionId, before: Option<&Ran>, text: &str) -> Option<Ran> {
-        let (plan, composed) = self.plan(session, before.is_some(), text)?;
+    async fn turn(&self, pin: &str, before: Option<&Ran>, text: &str) -> Option<Ran> {
+        let minted = Clock.foreign_id().ok()?;
+        let session = match before {
+            Some(ran) => ran.session.clone()?,
+            None => minted,
+        };
+        let (plan, composed) = self.plan(&session, before.is_some(), text)?;
         let folder = fs_err::canonicalize(self.folder).ok()?;
         let prompt_id = Clock.foreign_id().ok()?.to_string();
+        let var = |name: &str| {
+            let found = self.env.iter().find(|(n, _)| n == name);
+            found.map(|(_, v)| v.clone())
+        };
+        let home = self.adapter.home(&var)?;
+        if let Some(overlay) = self.adapter.overlay(&var) {
+            overlay::lay(&overlay).ok()?;
+        }
+        let at = SessionAt {
+            folder: folder.to_str()?,
+            session: &session,
+            pin,
+        };
+        let place = match self.adapter.place(&at) {
+            Place::At(path) => Some(path),
+            Place::Find { .. } => None,
+        };
+        if let Some(parent) = place
+            .as_ref()
+            .and_then(|p| home.join(p).parent().map(Path::to_owned))
+        {
+            fs_err::create_dir_all(parent).ok()?;
+        }
         let order = RunOrder {
             plan: &plan,
             composed: &composed,
-            new_session: session,
+            new_session: &session,
+            turn: pin,
+            home: home.to_str()?,
+            place: place.as_deref(),
             prompt_id: &prompt_id,
             folder: folder.to_str()?,
-            model: None,
+            model: self.model,
             envelope: &Envelope::default(),
             extra_args: &self.settings.args,
             max_cost: None,
@@ -207,9 +258,10 @@ impl Bench<'_> {
         for line in said.stdout.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
             parser.line(line);
         }
+        let asked = before.is_some() || self.adapter.chosen_by() == ChosenBy::Us;
         let end = End {
             code: said.status.code(),
-            asked_session: Some(session.clone()),
+            asked_session: asked.then_some(session),
             ..End::default()
         };
         Some(parser.finish(&end))
@@ -240,6 +292,7 @@ impl Bench<'_> {
             files: vec![],
             cursor: None,
             total: None,
+            usage: None,
             context: None,
             model: None,
             provider: None,

@@ -42,7 +42,10 @@ pub struct Pump<'a, L> {
     pub folder: &'a Path,
     /// Bytes of the spool whose events are committed already.
     pub committed: u64,
-    pub session: SessionId,
+    /// The session the CLI was told to use.
+    pub asked: Option<SessionId>,
+    /// It was to go on with that one.
+    pub resumed: bool,
     pub child: Option<ShimChild>,
     pub cancel: watch::Receiver<bool>,
     pub wake: &'a watch::Sender<u64>,
@@ -55,6 +58,7 @@ impl<L: HubLink> Pump<'_, L> {
         let mut out = SpoolReader::new(&self.folder.join("out"), 0);
         let mut shim: Option<ShimLink> = None;
         let (mut cancelled, mut told, mut skipped) = (false, false, 0);
+        let (mut wrong, mut stopped) = (false, false);
         let mut pause = SOON;
         let mut cancel = self.cancel.clone();
         let mut look = tokio::time::interval(LOOK_FOR_CANCEL);
@@ -70,6 +74,7 @@ impl<L: HubLink> Pump<'_, L> {
                     events.extend(said);
                 }
             }
+            wrong |= events.iter().any(|event| self.is_elsewhere(event)) || parser.stop().is_some();
             let answers = parser.answers();
             let fresh = out.offset() > self.committed;
             if fresh {
@@ -85,6 +90,13 @@ impl<L: HubLink> Pump<'_, L> {
             }
             for answer in answers {
                 let _heard = tell(&mut shim, Order::Stdin { data: answer.line }).await;
+            }
+            // It goes on with another session than it was told to, or for ever: every moment counts.
+            if wrong && !stopped {
+                stopped = match shim {
+                    Some(_) => tell(&mut shim, Order::Stop).await,
+                    None => self.interrupt_by_signal(),
+                };
             }
             // Said until it was heard: the shim may not have listened yet.
             if cancelled && !told {
@@ -124,7 +136,7 @@ impl<L: HubLink> Pump<'_, L> {
             signal: end.signal,
             cause,
             torn,
-            asked_session: Some(self.session.clone()),
+            asked_session: self.asked.clone(),
         });
         let leftovers = end
             .leftovers
@@ -137,6 +149,15 @@ impl<L: HubLink> Pump<'_, L> {
             leftovers,
             kept: end.killed == 0,
         })
+    }
+
+    /// A CLI that starts afresh, or goes on somewhere else, has not done what it was told.
+    fn is_elsewhere(&self, event: &EventBody) -> bool {
+        let EventBody::TurnStarted { session_id, .. } = event else {
+            return false;
+        };
+        let asked = self.asked.as_ref().filter(|_| self.resumed);
+        asked.is_some_and(|asked| session_id.as_deref() != Some(asked.as_str()))
     }
 
     async fn commit(&mut self, events: &[EventBody], offset: u64) -> Result<()> {

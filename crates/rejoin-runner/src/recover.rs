@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::left::{Left, from_another_boot, held_by_the_living, left};
 use crate::pump::Pump;
-use crate::settle::{clear_away, settle};
+use crate::settle::{Written, clear_away, settle};
 use crate::turn::{IfBusy, Runner, refused_cleanly};
 
 /// How often a turn in other hands is looked at.
@@ -202,7 +202,8 @@ impl Runner {
             n: attempt.n,
             folder,
             committed: attempt.spool as u64,
-            session: plan.session.clone(),
+            asked: plan.asked_session(),
+            resumed: plan.confirmed.is_some(),
             child: None,
             cancel,
             wake: &self.wake,
@@ -217,15 +218,14 @@ impl Runner {
             return Ok(self.hub.requeue(claimed).await?);
         }
         let record = claimed.turn.record.clone();
-        let settled = settle(
+        let written = Written {
             adapter,
-            claimed,
             attempt,
-            &plan,
-            pumped,
-            &self.hub.machine,
+            plan: &plan,
             record,
-        );
+            folder,
+        };
+        let settled = settle(claimed, written, pumped, &self.hub.machine).await;
         self.finish(claimed, &settled).await
     }
 

@@ -3,39 +3,76 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rejoin_agents::{Moving, SessionAt};
 use rejoin_core::{FileMark, Pin, SessionFact, SessionId};
 use rejoin_hub::Confirmed;
 
 use crate::error::{Error, Result};
 use crate::look::Looked;
-use crate::marks;
+use crate::session::Sessions;
 
-/// The session as confirmed. If the folder moved, a copy is put where the CLI will look for it.
-pub(crate) fn bring_here(looked: &Looked, pin: &Pin, session: &SessionId) -> Result<Confirmed> {
+/// The session as confirmed. If the folder moved, it is brought along.
+pub(crate) async fn bring_here(
+    looked: &Looked,
+    pin: &Pin,
+    session: &SessionId,
+) -> Result<Confirmed> {
     let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
-    let here = looked.adapter.session_file(&looked.folder.path, session);
-    let file = FileMark {
-        path: here,
-        ..mark.clone()
+    let file = if pin.folder.path == looked.folder.path {
+        mark
+    } else {
+        bring(looked, pin, session, mark)
+            .await
+            .map_err(Error::io("bringing the session to this folder"))?
     };
-    if file.path != mark.path {
-        copy_session(&looked.home, &mark.path, &file)
-            .map_err(Error::io("bringing the session to this folder"))?;
-    }
     Ok(Confirmed {
         file,
         cursor: pin.cursor.clone(),
         total: pin.total,
+        usage: pin.usage,
         failures: pin.failures,
         compacted: pin.compacted,
     })
 }
 
+async fn bring(
+    looked: &Looked,
+    pin: &Pin,
+    session: &SessionId,
+    mark: FileMark,
+) -> std::io::Result<FileMark> {
+    let sessions = looked.sessions();
+    let at = SessionAt {
+        folder: &looked.folder.path,
+        session,
+        pin: &pin.id.to_string(),
+    };
+    let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+    match looked.adapter.moving(&at, &read) {
+        Moving::Stays => Ok(mark),
+        Moving::To(path) => {
+            let file = FileMark {
+                path,
+                ..mark.clone()
+            };
+            if file.path != mark.path {
+                copy_session(&sessions, &mark.path, &file)?;
+            }
+            Ok(file)
+        }
+        Moving::Rewrite(statements) => {
+            sessions
+                .rewrite(&mark.path, statements, &looked.folder.path)
+                .await
+        }
+    }
+}
+
 /// Never over another file: one that differs is kept aside.
-fn copy_session(home: &Path, from: &str, to: &FileMark) -> std::io::Result<()> {
-    let target = home.join(&to.path);
-    if marks::compare(home, to) == SessionFact::Verified {
+fn copy_session(sessions: &Sessions<'_>, from: &str, to: &FileMark) -> std::io::Result<()> {
+    let target = sessions.home.join(&to.path);
+    if sessions.compare(to) == SessionFact::Verified {
         return Ok(());
     }
     if let Some(parent) = target.parent() {
@@ -49,7 +86,11 @@ fn copy_session(home: &Path, from: &str, to: &FileMark) -> std::io::Result<()> {
         )?;
     }
     let temp = target.with_extension("jsonl.rejoin-tmp");
-    fs_err::copy(home.join(from), &temp)?;
-    fs_err::File::open(&temp)?.sync_all()?;
+    copy(&sessions.home.join(from), &temp)?;
     fs_err::rename(&temp, &target)
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs_err::copy(from, to)?;
+    fs_err::File::open(to)?.sync_all()
 }

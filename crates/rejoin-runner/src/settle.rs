@@ -3,28 +3,43 @@
 
 use std::path::Path;
 
-use rejoin_agents::{Adapter, EndCause, Ran, Reading};
+use rejoin_agents::{Adapter, EndCause, Ran, Reading, Records, SessionAt};
 use rejoin_core::{
-    Class, Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, ToolNote,
-    TotalsScope, TurnStatus,
+    Class, Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, SessionId,
+    ToolNote, TotalsScope, TurnStatus, Usage,
 };
 use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 
 use crate::error::Error;
 use crate::pump::Pumped;
-use crate::{folder, leftovers, marks};
+use crate::session::Sessions;
+use crate::{folder, leftovers};
+
+/// A run, as it was written ahead.
+pub struct Written<'a> {
+    pub adapter: &'static dyn Adapter,
+    pub attempt: &'a Attempt,
+    pub plan: &'a AttemptPlan,
+    pub record: TurnRecord,
+    /// Of the run, with what was saved for it.
+    pub folder: &'a Path,
+}
 
 /// Everything but the refusal of a session, which is retried first.
-pub fn settle(
-    adapter: &'static dyn Adapter,
+pub async fn settle(
     claimed: &Claimed,
-    attempt: &Attempt,
-    plan: &AttemptPlan,
+    written: Written<'_>,
     pumped: Pumped,
     machine: &str,
-    mut record: TurnRecord,
 ) -> Settled {
+    let Written {
+        adapter,
+        attempt,
+        plan,
+        mut record,
+        folder,
+    } = written;
     let Pumped {
         ran,
         cause,
@@ -36,28 +51,33 @@ pub fn settle(
         attempt,
         plan,
         ran: &ran,
+        folder,
     };
     record.tools_run = ran.tools_run;
     record.leftovers = leftovers;
-    record.session_id = Some(plan.session.to_string());
+    record.session_id = run.session().map(ToString::to_string);
     note(&mut record, &ran, kept);
+    let mut context = ran.context;
     let (status, pin) = match &ran.outcome {
-        Outcome::Succeeded => match run.confirm(machine) {
-            Ok(pin) => (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin))),
+        Outcome::Succeeded => match run.confirm(machine).await {
+            Ok(pin) => {
+                context = pin.context;
+                (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin)))
+            }
             Err(why) => {
                 record.notes.push(format!(
                     "not recorded by {}: {why}; the next turn is told again",
                     claimed.turn.agent
                 ));
-                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep))
+                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep).await)
             }
         },
         Outcome::Failed(failure) => (
             TurnStatus::Failed,
-            run.take_back(failure.class.on_session()),
+            run.take_back(failure.class.on_session()).await,
         ),
-        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep)),
-        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep)),
+        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep).await),
+        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep).await),
     };
     fault::point("after_read");
     Settled {
@@ -67,8 +87,8 @@ pub fn settle(
         trail: trail(&ran, status),
         cost: run.cost(cause),
         model: ran.model.clone(),
-        usage: Some(ran.usage),
-        context: ran.context,
+        usage: run.usage(),
+        context,
         denied: serde_json::to_value(&ran.denied).unwrap_or_default(),
         saved: "local_only".into(),
         attempt: Some(attempt.n),
@@ -82,25 +102,41 @@ struct Run<'a> {
     attempt: &'a Attempt,
     plan: &'a AttemptPlan,
     ran: &'a Ran,
+    folder: &'a Path,
 }
 
 impl Run<'_> {
+    /// The session the run wrote to: as the CLI was told, or as it said itself.
+    fn session(&self) -> Option<&SessionId> {
+        if self.plan.asked {
+            return Some(&self.plan.session);
+        }
+        let named = self.ran.session.as_ref();
+        named.filter(|id| self.adapter.is_session_id(id))
+    }
+
+    fn sessions(&self) -> Sessions<'_> {
+        Sessions {
+            adapter: self.adapter,
+            home: Path::new(&self.plan.home),
+        }
+    }
+
     /// Reads what was added to the session. Only if that is the prompt we sent and the answer we
     /// got, and nothing is broken, may the session serve again.
-    fn confirm(&self, machine: &str) -> Result<Pin, String> {
+    async fn confirm(&self, machine: &str) -> Result<Pin, String> {
         let (plan, ran) = (self.plan, self.ran);
+        let session = self.session().ok_or("it did not say which session it is")?;
+        let path = self.session_file(session)?;
         let before = plan.confirmed.as_ref();
-        let mut reader = self
-            .adapter
-            .reader(before.and_then(|c| c.cursor.as_deref()));
-        let home = Path::new(&plan.home);
-        let mark = marks::read_on(home, &plan.session_file, before.map(|c| &c.file), |line| {
-            reader.line(line);
-        })
-        .map_err(|e| format!("its session cannot be read ({e})"))?;
-        let reading = reader.finish();
+        let cursor = before.and_then(|c| c.cursor.as_deref());
+        let (mark, reading) = self
+            .sessions()
+            .read_on(&path, before.map(|c| &c.file), cursor)
+            .await
+            .map_err(|e| format!("its session cannot be read ({e})"))?;
         self.must_be_ours(&reading)?;
-        reading.confirms(&self.attempt.prompt_id, &ran.text)?;
+        reading.confirms(&plan.prompt, &ran.text)?;
         let mut folder = plan.folder.clone();
         if folder.checkout.is_none() {
             folder.checkout = folder::checkout_of(Path::new(&folder.path));
@@ -115,7 +151,7 @@ impl Run<'_> {
         Ok(Pin {
             id: self.attempt.pin,
             agent: rejoin_core::AgentName::new(self.adapter.name()).map_err(|e| e.to_string())?,
-            session: plan.session.clone(),
+            session: session.clone(),
             state: PinState::Confirmed,
             seen: Seen {
                 value: plan.value(),
@@ -129,16 +165,17 @@ impl Run<'_> {
             files: vec![mark],
             cursor: reading.cursor,
             total: self.total_kept(),
-            context: ran.context,
+            usage: self.usage_kept(),
+            context: ran.context.or(reading.context),
             model: plan.model.clone().or_else(|| ran.model.clone()),
-            provider: None,
+            provider: reading.provider,
             failures: 0,
             compacted: reading.compacted || ran.compacted || before.is_some_and(|c| c.compacted),
         })
     }
 
     /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.
-    fn take_back(&self, effect: PinEffect) -> PinEnd {
+    async fn take_back(&self, effect: PinEffect) -> PinEnd {
         let id: PinId = self.attempt.pin;
         let Some(before) = &self.plan.confirmed else {
             return PinEnd::Retire {
@@ -147,7 +184,7 @@ impl Run<'_> {
             };
         };
         // Also one that is not used again: its owner may go on with it by hand.
-        let cut = self.cut_back(&before.file);
+        let cut = self.cut_back(&before.file).await;
         if effect == PinEffect::Retire {
             let why = self
                 .ran
@@ -176,41 +213,72 @@ impl Run<'_> {
     }
 
     fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
-        if reading
-            .prompts
-            .iter()
-            .any(|id| *id != self.attempt.prompt_id)
-        {
+        if reading.prompts.iter().any(|id| *id != self.plan.prompt) {
             return Err("somebody else went on with it".into());
         }
         Ok(())
     }
 
-    /// Never cuts away what somebody else said in it meanwhile.
-    fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
-        let home = Path::new(&self.plan.home);
-        let mark = FileMark {
-            path: self.plan.session_file.clone(),
-            ..mark.clone()
+    /// Where it lies. The place of a session whose id the CLI chose is found out now.
+    fn session_file(&self, session: &SessionId) -> Result<String, String> {
+        if let Some(path) = &self.plan.session_file {
+            return Ok(path.clone());
+        }
+        let at = SessionAt {
+            folder: &self.plan.folder.path,
+            session,
+            pin: &self.attempt.pin.to_string(),
         };
+        let found = self.sessions().locate(&at);
+        found.ok_or_else(|| "its session is nowhere to be found".into())
+    }
+
+    /// Never cuts away what somebody else said in it meanwhile.
+    async fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
         let before = self.plan.confirmed.as_ref();
-        let mut reader = self
-            .adapter
-            .reader(before.and_then(|c| c.cursor.as_deref()));
-        marks::read_on(home, &mark.path, Some(&mark), |line| reader.line(line))
-            .map_err(|e| e.to_string())?;
-        self.must_be_ours(&reader.finish())?;
-        marks::cut_back(home, &mark).map_err(|e| e.to_string())
+        let cursor = before.and_then(|c| c.cursor.as_deref());
+        let sessions = self.sessions();
+        // What cannot be read can still be replaced by its copy.
+        match sessions.read_on(&mark.path, Some(mark), cursor).await {
+            Ok((_, reading)) => self.must_be_ours(&reading)?,
+            Err(error) => match self.adapter.records() {
+                Records::Lines => return Err(error.to_string()),
+                Records::Database { .. } => {}
+            },
+        }
+        sessions
+            .cut_back(mark, self.folder)
+            .map_err(|e| e.to_string())
     }
 
     /// What its totals cover was proven for one version, and holds for no other.
+    fn proven(&self, scope: TotalsScope) -> TotalsScope {
+        let version = &self.plan.runtime.version.0;
+        let same = self.ran.version.as_ref().is_none_or(|ran| ran == version);
+        if same { scope } else { TotalsScope::Unproven }
+    }
+
     fn totals(&self) -> TotalsScope {
-        let proven = &self.plan.runtime.version.0;
-        let same = self.ran.version.as_ref().is_none_or(|ran| ran == proven);
-        if same {
-            self.plan.totals
-        } else {
-            TotalsScope::Unproven
+        self.proven(self.plan.totals)
+    }
+
+    /// The turn's own tokens.
+    fn usage(&self) -> Option<Usage> {
+        let before = match &self.plan.confirmed {
+            None => Some(Usage::default()),
+            Some(confirmed) => confirmed.usage,
+        };
+        // A run that counted nothing has nothing to be subtracted from.
+        if self.ran.usage == Usage::default() {
+            return Some(self.ran.usage);
+        }
+        Usage::of_turn(self.proven(self.plan.usage), self.ran.usage, before)
+    }
+
+    fn usage_kept(&self) -> Option<Usage> {
+        match self.proven(self.plan.usage) {
+            TotalsScope::Cumulative => Some(self.ran.usage),
+            TotalsScope::PerRun | TotalsScope::Unproven => None,
         }
     }
 

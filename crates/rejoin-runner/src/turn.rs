@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
-use rejoin_hub::{AttemptPlan, Claimed, Hub, HubLink, PinEnd, Settled, fault};
+use rejoin_hub::{Claimed, Hub, HubLink, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
@@ -12,7 +12,7 @@ use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::look::{Looked, look};
 use crate::pump::{Pump, Pumped};
-use crate::settle::{clear_away, settle};
+use crate::settle::{Written, clear_away, settle};
 use crate::shim::void;
 
 /// How often a session that somebody else is using is looked at again.
@@ -97,7 +97,8 @@ impl Runner {
                 n,
                 folder: &folder,
                 committed: 0,
-                session: prepared.plan.session.clone(),
+                asked: prepared.plan.asked_session(),
+                resumed: prepared.plan.confirmed.is_some(),
                 child: Some(child),
                 cancel: cancel.clone(),
                 wake: &self.wake,
@@ -105,16 +106,14 @@ impl Runner {
             let pumped = pump.follow(looked.adapter.parser()).await?;
             let retry = plan.after_refusal().filter(|_| refused_cleanly(&pumped));
             let Some(retold) = retry else {
-                return self
-                    .end(
-                        claimed,
-                        &looked,
-                        &attempt_of(&prepared, &plan),
-                        &prepared.plan,
-                        pumped,
-                        prepared.record,
-                    )
-                    .await;
+                let written = Written {
+                    adapter: looked.adapter,
+                    attempt: &attempt_of(&prepared, &plan),
+                    plan: &prepared.plan,
+                    record: prepared.record,
+                    folder: &folder,
+                };
+                return self.end(claimed, &looked, written, pumped).await;
             };
             self.hub
                 .retire(claimed, prepared.pin.id(), "refused by the CLI")
@@ -161,10 +160,8 @@ impl Runner {
         &self,
         claimed: &Claimed,
         looked: &Looked,
-        attempt: &Attempt,
-        plan: &AttemptPlan,
+        written: Written<'_>,
         mut pumped: Pumped,
-        record: TurnRecord,
     ) -> Result<()> {
         fault::point("before_settle");
         clear_away(claimed, &mut pumped)?;
@@ -172,20 +169,12 @@ impl Runner {
             .ran
             .version
             .as_ref()
-            .is_some_and(|v| *v != plan.runtime.version.0)
+            .is_some_and(|v| *v != written.plan.runtime.version.0)
         {
             // A wrapper whose file stays while what it starts does not: found out anew next time.
             self.hub.forget_binary(&looked.binary.identity).await?;
         }
-        let settled = settle(
-            looked.adapter,
-            claimed,
-            attempt,
-            plan,
-            pumped,
-            &self.hub.machine,
-            record,
-        );
+        let settled = settle(claimed, written, pumped, &self.hub.machine).await;
         self.finish(claimed, &settled).await
     }
 

@@ -3,7 +3,7 @@
 
 use rejoin_core::{
     AgentName, Context, ConversationId, FileMark, Folder, MessageId, Micros, Pin, PinId, PinState,
-    Runtime, ScopeValue, Seen, SessionId, TurnId,
+    Runtime, ScopeValue, Seen, SessionId, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,8 @@ struct Confirmed {
     files: Vec<FileMark>,
     cursor: Option<String>,
     total: Option<Micros>,
+    #[serde(default)]
+    usage: Option<Usage>,
     context: Option<Context>,
     model: Option<String>,
     provider: Option<String>,
@@ -83,9 +85,12 @@ impl Tx {
         .await
     }
 
-    pub async fn confirm_pin(&mut self, pin: &Pin, now: i64) -> Result<()> {
-        let sql = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3
-            where id = $1 and state <> 'retired'";
+    /// False: it was retired meanwhile, or its session, which a CLI that chooses ids itself has told
+    /// us only now, belongs to another pin. Two conversations never write to one session.
+    pub async fn confirm_pin(&mut self, pin: &Pin, now: i64) -> Result<bool> {
+        let sql = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4
+            where id = $1 and state <> 'retired' and not exists
+                (select 1 from pins other where other.agent = $5 and other.session_id = $4 and other.id <> $1)";
         let confirmed = Confirmed {
             value: pin.seen.value.0,
             messages: pin.seen.messages,
@@ -97,17 +102,20 @@ impl Tx {
             files: pin.files.clone(),
             cursor: pin.cursor.clone(),
             total: pin.total,
+            usage: pin.usage,
             context: pin.context,
             model: pin.model.clone(),
             provider: pin.provider.clone(),
             compacted: pin.compacted,
         };
-        self.must(
-            sql,
-            vals![pin.id.uuid(), serde_json::to_string(&confirmed)?, now],
-            "the session was retired",
-        )
-        .await
+        let values = vals![
+            pin.id.uuid(),
+            serde_json::to_string(&confirmed)?,
+            now,
+            pin.session.as_str(),
+            pin.agent.as_str()
+        ];
+        Ok(self.run(sql, values).await? > 0)
     }
 
     /// Its bytes are the confirmed ones again; the file's times may be new.
@@ -243,6 +251,7 @@ fn read(row: &Row) -> Result<StoredPin> {
         files: c.files,
         cursor: c.cursor,
         total: c.total,
+        usage: c.usage,
         context: c.context,
         model: c.model,
         provider: c.provider,

@@ -257,9 +257,18 @@ impl Tx {
         Ok(())
     }
 
-    pub async fn end_attempt(&mut self, turn: TurnId, n: i64, status: &str) -> Result<()> {
-        let sql = "update attempts set status = $3 where turn_id = $1 and n = $2";
-        self.run(sql, vals![turn.uuid(), n, status]).await?;
+    /// `session`: if it was not known before.
+    pub async fn end_attempt(
+        &mut self,
+        turn: TurnId,
+        n: i64,
+        status: &str,
+        session: Option<&str>,
+    ) -> Result<()> {
+        let sql = "update attempts set status = $3, session_id = coalesce($4, session_id)
+            where turn_id = $1 and n = $2";
+        self.run(sql, vals![turn.uuid(), n, status, session])
+            .await?;
         Ok(())
     }
 

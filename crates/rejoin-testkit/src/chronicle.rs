@@ -120,7 +120,7 @@ impl Chronicle {
     fn send(&mut self, text: &str, flags: &[&str]) -> Done {
         let mut args = vec!["send", "--json", "-k", "k"];
         if !flags.contains(&"-m") {
-            args.extend(["-m", "sonnet"]);
+            args.extend(["-m", self.world.cli.models()[0]]);
         }
         args.extend(flags);
         args.extend(["--", text]);
@@ -133,8 +133,8 @@ impl Chronicle {
     #[track_caller]
     pub fn session_file(&self) -> PathBuf {
         let id = self.sessions.last().unwrap().as_str();
-        let mut files = self.world.claude_sessions();
-        files.retain(|file| file.file_stem().is_some_and(|stem| stem == id));
+        let mut files = self.world.sessions();
+        files.retain(|file| self.world.cli.is_of(file, id));
         assert_eq!(files.len(), 1, "{id}: {files:?}");
         files.remove(0)
     }
@@ -162,26 +162,25 @@ impl Chronicle {
         let earlier = self.words.len() as u64 - 1;
         let sent = |what: &str| turn["sent"][what].as_u64().unwrap();
         let session = turn["session_id"].as_str().unwrap().to_owned();
+        let cli = self.world.cli;
         let command = turn["command"].as_array().unwrap();
-        let flag = |name: &str| {
-            let at = command.iter().position(|arg| arg == name)?;
-            command[at + 1].as_str().map(str::to_owned)
-        };
+        let command: Vec<String> = command
+            .iter()
+            .map(|arg| arg.as_str().unwrap().to_owned())
+            .collect();
+        let (resumed, begun) = (cli.resumed(&command), cli.begun(&command));
         let known = self.sessions.contains(&session);
         let told = (sent("transcribed"), sent("left_out"), sent("shortened"));
         if how == Continued::Resumed {
             assert_eq!(sent("resumed") + sent("caught_up"), earlier, "{turn:#}");
             assert_eq!(told, (0, 0, 0), "{turn:#}");
-            assert_eq!(
-                (flag("--resume"), flag("--session-id")),
-                (Some(session), None)
-            );
+            assert_eq!((resumed, begun), (Some(session), None));
             assert!(known, "{turn:#}");
         } else {
             assert_eq!((sent("resumed"), sent("caught_up")), (0, 0), "{turn:#}");
             assert_eq!(told, (earlier, 0, 0), "{turn:#}");
-            let started = flag("--session-id");
-            assert_eq!((flag("--resume"), started.as_ref()), (None, Some(&session)));
+            assert_eq!(resumed, None);
+            assert!(begun.is_none_or(|id| id == session), "{turn:#}");
             assert!(!known, "an id was used twice: {turn:#}");
             self.sessions.push(session);
         }

@@ -29,6 +29,27 @@ macro_rules! on_both_claudes {
     };
 }
 
+/// Runs each function on a world with every CLI.
+#[macro_export]
+macro_rules! on_every_cli {
+    ($($test:ident),+ $(,)?) => {
+        $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
+        $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
+    };
+}
+
+#[macro_export]
+macro_rules! on_cli {
+    ($module:ident, $cli:ident, $($test:ident),+ $(,)?) => {
+        mod $module {
+            $(#[test] fn $test() {
+                let rejoin = env!("CARGO_BIN_EXE_rejoin");
+                $crate::World::of(rejoin, &$crate::$cli).map(super::$test);
+            })+
+        }
+    };
+}
+
 mod chronicle;
 mod clis;
 mod model;
@@ -39,7 +60,7 @@ mod words;
 mod world;
 
 pub use chronicle::{Chronicle, Continued, answering, costing, steps};
-pub use clis::{CLAUDE_NEW, CLAUDE_OLD, claude};
+pub use clis::{CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, Cli, claude};
 pub use model::{Model, runs, slowly};
 pub use procs::{marked, wait_for};
 pub use running::kill;

@@ -50,8 +50,9 @@ impl World {
 
     /// The agent's CLI in the only turn that runs.
     pub fn cli(&self) -> Option<i32> {
-        let bin = self.env.get("REJOIN_AGENTS_CLAUDE_BIN")?;
-        self.pid_of(|command| command.starts_with(&format!("{bin} ")))
+        let bin = self.bin();
+        let bin = format!("{} ", bin.to_str()?);
+        self.pid_of(|command| command.starts_with(&bin))
     }
 
     /// A process whose command line contains this.
@@ -100,7 +101,7 @@ impl World {
     #[track_caller]
     pub fn wait_until_asked(&self, word: &str) {
         wait_for("the model to be asked", 20, || {
-            let asked = |r: &rejoin_model::Request| r.body["messages"].to_string().contains(word);
+            let asked = |r: &rejoin_model::Request| r.history().to_string().contains(word);
             self.model.requests().iter().any(asked).then_some(())
         });
     }

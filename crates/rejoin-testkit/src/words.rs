@@ -23,7 +23,7 @@ pub fn said(turns: impl IntoIterator<Item = usize>) -> Vec<String> {
 /// The request shows exactly these words, each once and in this order, and no other of ours.
 #[track_caller]
 pub fn assert_shown(request: &Request, words: &[String]) {
-    let body = request.body["messages"].to_string();
+    let body = request.history().to_string();
     let mut found: Vec<(usize, String)> = vec![];
     for n in 1..=99 {
         for word in [user(n), answer(n)] {
@@ -47,6 +47,6 @@ pub fn texts(request: &Request) -> String {
         }
     }
     let mut found = vec![];
-    collect(&request.body["messages"], &mut found);
+    collect(request.history(), &mut found);
     found.join("\n")
 }

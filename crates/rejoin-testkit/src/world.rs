@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::clis::claude;
+use crate::clis::{CLAUDE_197, Cli, claude_of, installed};
 use crate::model::Model;
 use crate::words::user;
 
@@ -23,6 +23,8 @@ pub struct World {
     rejoin: PathBuf,
     pub model: Model,
     pub env: BTreeMap<String, String>,
+    /// The agent of this world.
+    pub cli: &'static dyn Cli,
 }
 
 /// How a command ended.
@@ -75,21 +77,17 @@ impl World {
             ("HOME", at("home")),
             ("REJOIN_HOME", at("data")),
             (MARK, at("")),
-            ("ANTHROPIC_BASE_URL", model.url.clone()),
-            ("ANTHROPIC_API_KEY", "sk-ant-dummy".into()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
-            ("DISABLE_TELEMETRY", "1".into()),
-            ("DISABLE_AUTOUPDATER", "1".into()),
-            ("DISABLE_ERROR_REPORTING", "1".into()),
-            ("CLAUDE_CODE_MAX_RETRIES", "1".into()),
         ];
         let env = env.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
-        Self {
+        let mut world = Self {
             dir,
             rejoin: rejoin.into(),
             model,
             env,
-        }
+            cli: &CLAUDE_197,
+        };
+        CLAUDE_197.set_up(&mut world);
+        world
     }
 
     /// With Claude Code of that version as the agent; none if it is not installed.
@@ -99,18 +97,52 @@ impl World {
 
     /// The same with scripts of the test's own.
     pub fn claude_with(rejoin: &str, version: &str, model: impl FnOnce() -> Model) -> Option<Self> {
-        let bin = claude(version)?;
+        Self::with(rejoin, claude_of(version), model)
+    }
+
+    /// With this CLI as the agent; none if it is not installed.
+    pub fn of(rejoin: &str, cli: &'static dyn Cli) -> Option<Self> {
+        Self::with(rejoin, cli, Model::start)
+    }
+
+    /// The same with scripts of the test's own.
+    pub fn with(
+        rejoin: &str,
+        cli: &'static dyn Cli,
+        model: impl FnOnce() -> Model,
+    ) -> Option<Self> {
+        let bin = installed(cli)?;
         let mut world = Self::with_model(rejoin, model());
-        world.use_claude(&bin);
-        copy_store(&known_binary(rejoin, &bin), &world.data());
+        world.become_one_of(cli, &bin);
+        copy_store(&known_binary(rejoin, cli, &bin), &world.data());
         Some(world)
     }
 
+    fn become_one_of(&mut self, cli: &'static dyn Cli, bin: &Path) {
+        self.cli = cli;
+        self.set("REJOIN_DEFAULT_AGENT", cli.agent());
+        cli.set_up(self);
+        self.use_bin(bin);
+    }
+
+    /// Another program is to answer for the agent.
+    pub fn use_bin(&mut self, bin: &Path) {
+        let name = self.bin_variable();
+        self.env.insert(name, bin.to_str().unwrap().into());
+    }
+
+    /// The program that answers for the agent.
+    pub fn bin(&self) -> PathBuf {
+        self.env[&self.bin_variable()].clone().into()
+    }
+
+    fn bin_variable(&self) -> String {
+        let agent = self.cli.agent().to_uppercase();
+        format!("REJOIN_AGENTS_{agent}_BIN")
+    }
+
     pub fn use_claude(&mut self, bin: &Path) {
-        self.env.insert(
-            "REJOIN_AGENTS_CLAUDE_BIN".into(),
-            bin.to_str().unwrap().into(),
-        );
+        self.use_bin(bin);
     }
 
     pub fn root(&self) -> &Path {
@@ -186,23 +218,30 @@ impl World {
         self.spawn(&args)
     }
 
-    /// Session files of Claude below the private home, newest last.
-    pub fn claude_sessions(&self) -> Vec<PathBuf> {
-        let mut found = vec![];
-        let projects = self.home().join(".claude/projects");
-        for folder in std::fs::read_dir(projects).into_iter().flatten().flatten() {
-            for file in std::fs::read_dir(folder.path())
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
-                if file.path().extension().is_some_and(|e| e == "jsonl") {
-                    found.push(file.path());
-                }
-            }
-        }
+    /// Session files of the agent below the private home, newest last.
+    pub fn sessions(&self) -> Vec<PathBuf> {
+        let mut found = self.cli.sessions(self);
         found.sort_by_key(|f| std::fs::metadata(f).unwrap().modified().unwrap());
         found
+    }
+
+    /// Goes on with a session by hand, as its owner would; to its end.
+    pub fn by_hand(&self, session: &str, text: &str) -> std::process::Output {
+        self.by_hand_command(session, text).output().unwrap()
+    }
+
+    pub fn by_hand_command(&self, session: &str, text: &str) -> Command {
+        let mut command = Command::new(self.bin());
+        command
+            .args(self.cli.by_hand(session, text))
+            .current_dir(self.work())
+            .env_clear()
+            .envs(&self.env)
+            .envs(self.cli.by_hand_env(self, session))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
     }
 
     /// Everything that this world's commands started and that still runs, zombies left out. A shim
@@ -232,14 +271,14 @@ impl Drop for World {
 }
 
 /// A store that knows this binary already: proving it takes a second, once per test run is enough.
-fn known_binary(rejoin: &str, bin: &Path) -> PathBuf {
+fn known_binary(rejoin: &str, cli: &'static dyn Cli, bin: &Path) -> PathBuf {
     static KNOWN: OnceLock<Mutex<BTreeMap<PathBuf, tempfile::TempDir>>> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap();
     let dir = known.entry(bin.to_owned()).or_insert_with(|| {
         let mut world = World::new(rejoin);
-        world.use_claude(bin);
+        world.become_one_of(cli, bin);
         // A permission that no agent can express: the binary is looked at, nothing is run or kept.
-        let refused = world.run(&["send", "-a", "claude", "--tools=-x", "hello"]);
+        let refused = world.run(&["send", "--tools=-x", "hello"]);
         assert_eq!(refused.code, 5, "{refused:?}");
         let keep = tempfile::tempdir().unwrap();
         copy_store(&world.data(), keep.path());

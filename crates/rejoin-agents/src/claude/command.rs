@@ -46,6 +46,7 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
         hold_stdin: true,
         close_stdin_on: vec!["result".into()],
         env: environment::always(),
+        ..CommandSpec::default()
     }
 }
 

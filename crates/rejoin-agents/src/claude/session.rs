@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::neutral::message_of;
 use super::wire::{Block, Content, Message, SYNTHETIC};
-use crate::adapter::{ReadEntry, Reading, SessionReader};
+use crate::session::{ReadEntry, Reading, SessionReader};
 
 mod branch;
 

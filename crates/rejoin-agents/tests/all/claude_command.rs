@@ -1,130 +1,9 @@
 //! The calls, by plan and permission; data in, data out.
 
-use rejoin_agents::{CommandSpec, Neutral, RunOrder, adapter};
-use rejoin_core::{
-    AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts, Pin,
-    PinFacts, PinId, PinState, Policy, Prefix, Request, Runtime, Scope, Seen, Sent, SessionFact,
-    SessionId, Situation, SnapshotFact, TurnPlan, Version, decide, in_scope,
-};
+use rejoin_agents::{Neutral, Place, SessionAt, adapter};
+use rejoin_core::SessionId;
 
-const PROMPT_ID: &str = "11111111-1111-4111-8111-111111111111";
-const NEW: &str = "22222222-2222-4222-8222-222222222222";
-const OLD: &str = "33333333-3333-4333-8333-333333333333";
-
-enum Kind {
-    Start,
-    Resume,
-    Reseed,
-}
-
-fn plan(kind: &Kind) -> TurnPlan {
-    let agent = AgentName::new("claude").unwrap();
-    let runtime = Runtime {
-        product: "Claude Code".into(),
-        version: Version("2.1.197".into()),
-    };
-    let pin = Pin {
-        id: PinId::from_parts(1, [1; 10]),
-        agent: agent.clone(),
-        session: SessionId::new(OLD).unwrap(),
-        state: PinState::Confirmed,
-        seen: Seen {
-            value: in_scope(Scope::Full, &agent, &[]).value(),
-            messages: 2,
-            last_seq: 2,
-            last: None,
-        },
-        folder: Folder {
-            path: "/w".into(),
-            device: 1,
-            inode: 1,
-            checkout: None,
-        },
-        runtime: runtime.clone(),
-        machine: "m".into(),
-        files: vec![],
-        cursor: None,
-        total: None,
-        context: None,
-        model: None,
-        provider: None,
-        failures: 0,
-        compacted: false,
-    };
-    let facts = PinFacts {
-        pin: &pin,
-        prefix: Prefix::Holds,
-        folder: FolderFact::Same,
-        provider_here: true,
-        session: SessionFact::Untouched,
-        snapshot: SnapshotFact::None,
-        in_use: None,
-    };
-    let situation = Situation {
-        agent: &agent,
-        request: Request::default(),
-        policy: Policy::default(),
-        history: match kind {
-            Kind::Start => HistoryFacts {
-                messages: 0,
-                answered: false,
-            },
-            Kind::Resume | Kind::Reseed => HistoryFacts {
-                messages: 2,
-                answered: true,
-            },
-        },
-        runtime: &runtime,
-        capability: Capability::Proven,
-        model: None,
-        envelope: EnvelopeFact::Expressible,
-        pin: matches!(kind, Kind::Resume).then_some(facts),
-    };
-    decide(&situation).plan.unwrap()
-}
-
-struct Ask<'a> {
-    kind: Kind,
-    context: Option<&'a str>,
-    message: &'a str,
-    raw: bool,
-    neutral: Neutral,
-    extra: &'a [String],
-}
-
-const PLAIN: Ask<'static> = Ask {
-    kind: Kind::Start,
-    context: None,
-    message: "hello",
-    raw: false,
-    neutral: Neutral::ByPlace,
-    extra: &[],
-};
-
-fn command(ask: &Ask<'_>) -> CommandSpec {
-    let plan = plan(&ask.kind);
-    let composed = Composed {
-        context: ask.context.map(str::to_owned),
-        message: ask.message.into(),
-        sent: Sent::default(),
-    };
-    let session = SessionId::new(NEW).unwrap();
-    let order = RunOrder {
-        plan: &plan,
-        composed: &composed,
-        new_session: &session,
-        prompt_id: PROMPT_ID,
-        folder: "/w",
-        model: Some("sonnet"),
-        envelope: &Envelope::default(),
-        extra_args: ask.extra,
-        max_cost: None,
-        outside: &[],
-        raw: ask.raw,
-        neutral: ask.neutral,
-    };
-    adapter("claude").unwrap().command(&order)
-}
+use crate::order::{Ask, Kind, OLD, PLAIN, command};
 
 #[test]
 fn each_plan_names_its_session() {
@@ -209,8 +88,12 @@ fn sessions_lie_where_the_cli_puts_them() {
     let claude = adapter("claude").unwrap();
     let session = SessionId::new(OLD).unwrap();
     assert_eq!(
-        claude.session_file("/srv/a.b", &session),
-        format!("projects/-srv-a-b/{OLD}.jsonl")
+        claude.place(&SessionAt {
+            folder: "/srv/a.b",
+            session: &session,
+            pin: ""
+        }),
+        Place::At(format!("projects/-srv-a-b/{OLD}.jsonl"))
     );
     assert_eq!(claude.live_marks(), Some("sessions"));
 }

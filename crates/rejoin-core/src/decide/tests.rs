@@ -56,6 +56,7 @@ impl Bench {
             files: vec![],
             cursor: None,
             total: None,
+            usage: None,
             context: None,
             model: None,
             provider: None,

@@ -430,6 +430,7 @@ impl World {
                 files: vec![],
                 cursor: None,
                 total: None,
+                usage: None,
                 context: None,
                 model: None,
                 provider: None,

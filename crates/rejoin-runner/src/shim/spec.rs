@@ -21,6 +21,9 @@ pub struct Spec {
     pub hold_stdin: bool,
     /// A held stdin is closed after an output line with one of these as top-level `type`.
     pub close_stdin_on: Vec<String>,
+    /// After an output line with one of these as top-level `type` the CLI has `linger_ms` to end.
+    pub done_on: Vec<String>,
+    pub linger_ms: u64,
     /// A held stdin is closed when nobody has been connected for this long.
     pub orphan_ms: Option<u64>,
     pub wall_ms: Option<u64>,
@@ -44,6 +47,8 @@ impl Default for Spec {
             stdin: String::new(),
             hold_stdin: false,
             close_stdin_on: Vec::new(),
+            done_on: Vec::new(),
+            linger_ms: 1000,
             orphan_ms: None,
             wall_ms: None,
             idle_ms: None,

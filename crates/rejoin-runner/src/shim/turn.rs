@@ -29,6 +29,11 @@ pub(super) struct Turn<'a> {
     door: Door,
     brake: Brake,
     scanner: Scanner,
+    /// The last word is looked for in what it prints.
+    awaits_last_word: bool,
+    linger: Duration,
+    /// The last word was said: by then it must have ended.
+    over_at: Option<Instant>,
     limits: Limits,
     /// When the last client left, or the start.
     alone_since: Instant,
@@ -74,7 +79,14 @@ impl<'a> Turn<'a> {
             spools,
             door,
             brake: Brake::new(cli, Duration::from_millis(spec.grace_ms)),
-            scanner: Scanner::new(&spec.close_stdin_on),
+            scanner: Scanner::new(if spec.hold_stdin {
+                &spec.close_stdin_on
+            } else {
+                &spec.done_on
+            }),
+            awaits_last_word: !spec.hold_stdin && !spec.done_on.is_empty(),
+            linger: Duration::from_millis(spec.linger_ms),
+            over_at: None,
             limits,
             alone_since: now,
             disk_checked: now,
@@ -100,6 +112,7 @@ impl<'a> Turn<'a> {
                 self.door.announce();
             }
             self.mind_stdin(now);
+            self.mind_the_end(now);
             self.check_limits(now);
             self.brake.step(now);
         }
@@ -142,6 +155,7 @@ impl<'a> Turn<'a> {
             self.brake.next(),
             self.spools.next_look(now),
             self.orphan_at(),
+            self.over_at.filter(|_| running),
             self.limits.wall.filter(|_| running),
             self.idle_at().filter(|_| running),
         ]
@@ -206,6 +220,22 @@ impl<'a> Turn<'a> {
             self.more_to_scan = false;
         }
         self.stdin.write();
+    }
+
+    /// Some CLIs live on after their last word. What they still do is not part of the turn.
+    fn mind_the_end(&mut self, now: Instant) {
+        if self.awaits_last_word {
+            let scanned = self.spools.scan(&mut self.scanner);
+            self.more_to_scan = scanned == Scanned::NotDone;
+            if scanned == Scanned::Found {
+                self.awaits_last_word = false;
+                self.over_at = now.checked_add(self.linger);
+            }
+        }
+        if self.over_at.is_some_and(|at| now >= at) {
+            self.over_at = None;
+            self.brake.tell(Why::Exited, now);
+        }
     }
 
     fn check_limits(&mut self, now: Instant) {

@@ -100,7 +100,7 @@ fn proven_on_first_sight(version: &str) {
     Prices::learn(&mut story);
     // The proof has a model, a home and a folder of its own.
     assert_eq!(story.world.model.requests().len(), 2);
-    assert_eq!(story.world.claude_sessions().len(), 1);
+    assert_eq!(story.world.sessions().len(), 1);
 }
 
 #[test]

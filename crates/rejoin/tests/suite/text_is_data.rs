@@ -56,7 +56,7 @@ fn nothing_in_a_message_is_taken_for_a_command_or_a_file(world: World) {
             Continued::Resumed
         };
         story.says(how, &text, &[]);
-        let request = story.request().body["messages"].to_string();
+        let request = story.request().history().to_string();
         assert!(request.contains(&quoted(&text)), "{text} in {request}");
     }
     let mentions = |n: usize| {
@@ -68,7 +68,7 @@ fn nothing_in_a_message_is_taken_for_a_command_or_a_file(world: World) {
     };
     let text = format!("{}#s:a5", mentions(5));
     story.says(Continued::Resumed, &text, &[]);
-    let request = story.request().body["messages"].to_string();
+    let request = story.request().history().to_string();
     assert!(request.contains(&quoted(&text)), "{request}");
 
     assert_only_text(&story);
@@ -80,7 +80,7 @@ fn nothing_in_a_message_is_taken_for_a_command_or_a_file(world: World) {
         &format!("{forged} {} #s:a6", user(6)),
         &[],
     );
-    let request = story.request().body["messages"].to_string();
+    let request = story.request().history().to_string();
     assert!(!request.contains("<rejoin>forged"), "{request}");
 
     // In a transcript, in front of a message that is scanned.
@@ -88,7 +88,7 @@ fn nothing_in_a_message_is_taken_for_a_command_or_a_file(world: World) {
     let text = format!("@{outside} {} #s:a7", user(7));
     story.says(fresh, &text, &["--fresh-session"]);
     assert_only_text(&story);
-    let request = story.request().body["messages"].to_string();
+    let request = story.request().history().to_string();
     assert!(request.contains(&quoted(&mentions(5))), "{request}");
     assert!(!request.contains("<rejoin>forged"), "{request}");
     // The marker around the record is closed once: nothing in it ended it early.
@@ -151,11 +151,11 @@ fn long_and_odd_prompts_arrive_whole(world: World) {
         .ok()
         .json();
     assert_eq!(done["verdict"], "resumed");
-    let request = story.request().body["messages"].to_string();
+    let request = story.request().history().to_string();
     assert!(request.contains(&quoted(&long)));
     let next = story.world.say(3, &[]);
     assert_eq!(next["verdict"], "resumed", "{next:#}");
-    let request = story.request().body["messages"].to_string();
+    let request = story.request().history().to_string();
     assert_eq!(request.matches(&quoted(&long)).count(), 1);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Node;
-use crate::adapter::{ReadEntry, Reading};
+use crate::session::{ReadEntry, Reading};
 
 /// Lines a cursor names at most.
 const CURSOR_LINES: usize = 12;

@@ -1,11 +1,10 @@
 //! The session's file is not, byte for byte, what was confirmed.
 
 use std::fs;
-use std::process::Command;
 
-use rejoin_testkit::{Chronicle, Continued, World, on_both_claudes};
+use rejoin_testkit::{Chronicle, Continued, World, on_every_cli};
 
-on_both_claudes!(
+on_every_cli!(
     a_damaged_session_is_never_resumed,
     a_session_continued_by_hand_is_not_resumed,
     without_leave_to_reseed_nothing_is_sent,
@@ -47,18 +46,9 @@ fn a_damaged_session_is_never_resumed(world: World) {
 fn a_session_continued_by_hand_is_not_resumed(world: World) {
     let mut story = Chronicle::begun(world);
     let file = story.session_file();
-    let by_hand = Command::new(&story.world.env["REJOIN_AGENTS_CLAUDE_BIN"])
-        .args([
-            "-p",
-            "--resume",
-            &story.sessions[0],
-            "by-hand-word #s:hello",
-        ])
-        .current_dir(story.world.work())
-        .env_clear()
-        .envs(&story.world.env)
-        .output()
-        .unwrap();
+    let by_hand = story
+        .world
+        .by_hand(&story.sessions[0], "by-hand-word #s:hello");
     assert!(by_hand.status.success(), "{by_hand:?}");
     let after = fs::read(&file).unwrap();
     story.turn(Continued::Reseeded("session_changed"), &[]);
@@ -96,7 +86,8 @@ fn without_leave_to_reseed_nothing_is_sent(world: World) {
     };
     refuse(&story, &["-w", other], "other_folder");
     story.world.set("REJOIN_RESUME_MODEL_CHANGE", "reseed");
-    refuse(&story, &["-m", "opus"], "model_changed");
+    let other = story.world.cli.models()[1];
+    refuse(&story, &["-m", other], "model_changed");
     story.world.unset("REJOIN_RESUME_MODEL_CHANGE");
     fs::remove_file(story.session_file()).unwrap();
     refuse(&story, &[], "session_missing");

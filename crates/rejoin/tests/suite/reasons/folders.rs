@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use rejoin_testkit::{Chronicle, Continued, World, on_both_claudes};
+use rejoin_testkit::{Chronicle, Continued, World, on_every_cli};
 
-on_both_claudes!(
+on_every_cli!(
     a_session_belongs_to_its_folder,
     the_same_place_in_a_second_clone_is_the_same_folder,
 );

@@ -1,13 +1,19 @@
 //! Sessions that are full, compacted or failing.
 
 use rejoin_testkit::{
-    Chronicle, Continued, World, answering, assert_shown, on_both_claudes, said, user,
+    Chronicle, Continued, World, answering, assert_shown, on_both_claudes, on_every_cli, said, user,
 };
 use serde_json::Value;
 
-on_both_claudes!(
-    a_compacted_session_is_told_everything_if_configured,
-    a_full_session_is_told_everything_anew,
+mod windows {
+    use super::*;
+    // The others do not say how large their window is, or compact in ways of their own.
+    on_both_claudes!(
+        a_compacted_session_is_told_everything_if_configured,
+        a_full_session_is_told_everything_anew,
+    );
+}
+on_every_cli!(
     two_failures_in_a_row_retire_a_session,
     unanswered_messages_are_told_to_the_first_session,
 );

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use rejoin_testkit::{Chronicle, Continued, World, on_both_claudes};
+use rejoin_testkit::{Chronicle, Continued, World, on_every_cli};
 
-on_both_claudes!(a_fresh_session_on_request, another_model_as_configured);
+on_every_cli!(a_fresh_session_on_request, another_model_as_configured);
 
 ///
 fn a_fresh_session_on_request(world: World) {
@@ -12,7 +12,8 @@ fn a_fresh_session_on_request(world: World) {
     story.reseeds("fresh_requested", &["--fresh-session"]);
 
     let config = story.world.root().join("own.toml");
-    fs::write(&config, "[agents.claude]\nresume = false\n").unwrap();
+    let agent = story.world.cli.agent();
+    fs::write(&config, format!("[agents.{agent}]\nresume = false\n")).unwrap();
     let flags = ["--config", config.to_str().unwrap()];
     story.turn(Continued::Reseeded("fresh_requested"), &flags);
     story.resumes(&[]);
@@ -24,13 +25,11 @@ fn a_fresh_session_on_request(world: World) {
 
 fn another_model_as_configured(world: World) {
     let mut story = Chronicle::begun(world);
-    let turn = story.resumes(&["-m", "opus"]);
-    assert!(turn["model"].as_str().unwrap().contains("opus"), "{turn:#}");
+    let [one, other] = story.world.cli.models();
+    let turn = story.resumes(&["-m", other]);
+    assert!(turn["model"].as_str().unwrap().contains(other), "{turn:#}");
     story.world.set("REJOIN_RESUME_MODEL_CHANGE", "reseed");
     let turn = story.reseeds("model_changed", &[]);
-    assert!(
-        turn["model"].as_str().unwrap().contains("sonnet"),
-        "{turn:#}"
-    );
+    assert!(turn["model"].as_str().unwrap().contains(one), "{turn:#}");
     assert_eq!(turn["policy"]["model_change"], "reseed");
 }

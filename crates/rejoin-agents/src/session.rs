@@ -1,0 +1,150 @@
+//! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
+
+use rejoin_core::{Context, SessionId};
+
+/// Who chooses the id of a new session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChosenBy {
+    /// It is passed to the CLI.
+    Us,
+    /// It is in the CLI's first event.
+    TheCli,
+}
+
+/// A session, as far as it says where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionAt<'a> {
+    /// A real path.
+    pub folder: &'a str,
+    pub session: &'a SessionId,
+    /// Ours, and the same for as long as the session lives.
+    pub pin: &'a str,
+}
+
+/// Where the main file of a session lies beneath the CLI's home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    At(String),
+    /// In one of these folders, of which a part may be `*`; the first by name that begins and ends
+    /// so.
+    Find {
+        folders: Vec<String>,
+        begins: String,
+        ends: String,
+    },
+}
+
+/// What to do with a session when its folder has moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moving {
+    /// The CLI finds it where it is.
+    Stays,
+    /// A copy is put here.
+    To(String),
+    /// It says itself where it belongs: statements for its database, with the new folder as their
+    /// parameter.
+    Rewrite(&'static [&'static str]),
+}
+
+/// How a CLI keeps a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Records {
+    /// A file of lines, only ever appended to: what follows the confirmed bytes can be cut off.
+    Lines,
+    /// An SQLite file of its own: taken back by putting a saved copy in its place. The query gives
+    /// one line of JSON per row; its parameter is the cursor, or the empty text.
+    Database { lines: &'static str },
+}
+
+/// Lists what a CLI would replay from a session.
+pub trait SessionReader {
+    /// One complete line, without its newline.
+    fn line(&mut self, line: &[u8]);
+
+    fn finish(self: Box<Self>) -> Reading;
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// The entries on the branch the CLI would replay, in order, after the cursor.
+    pub entries: Vec<ReadEntry>,
+    /// Ids of all prompts that were added, also off that branch: whose words are in here?
+    pub prompts: Vec<String>,
+    /// False: the branch does not lead back to the cursor it was read from.
+    pub connected: bool,
+    pub damaged_lines: u64,
+    pub orphaned_calls: u64,
+    pub compacted: bool,
+    /// How full it was at its last call, where the session says so and the stream does not.
+    pub context: Option<Context>,
+    /// Whose model it was held with, where the session says so.
+    pub provider: Option<String>,
+    /// To read on from next time.
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadEntry {
+    /// As stored; what rejoin added is stripped, `id` is the one minted for the attempt.
+    Prompt {
+        id: String,
+        text: String,
+    },
+    Answer {
+        text: String,
+    },
+    /// The CLI's own words (API errors, summaries, "continue" lines): never a message.
+    Synthetic,
+}
+
+impl Reading {
+    /// Does the session hold exactly the prompt we sent and the answer we got, and end there?
+    pub fn confirms(&self, prompt: &str, answer: &str) -> Result<(), String> {
+        if self.damaged_lines > 0 {
+            return Err(format!("{} unreadable lines", self.damaged_lines));
+        }
+        if self.orphaned_calls > 0 {
+            return Err(format!(
+                "{} tool calls without a result",
+                self.orphaned_calls
+            ));
+        }
+        if !self.connected {
+            return Err("what was added does not follow from what was there".into());
+        }
+        let ours = |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if id == prompt);
+        let Some(at) = self.entries.iter().position(ours) else {
+            return Err("the prompt is not in it".into());
+        };
+        if self.entries[..at]
+            .iter()
+            .any(|e| !matches!(e, ReadEntry::Synthetic))
+        {
+            return Err("something else was said before the prompt".into());
+        }
+        let mut said = String::new();
+        for entry in &self.entries[at + 1..] {
+            match entry {
+                ReadEntry::Answer { text } => said.push_str(text),
+                ReadEntry::Synthetic => {}
+                ReadEntry::Prompt { .. } => return Err("another prompt follows".into()),
+            }
+        }
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        if plain(&said) == plain(answer) {
+            Ok(())
+        } else {
+            Err("the answer is not in it".into())
+        }
+    }
+}
+
+/// The name of a prompt in a session that keeps no id for it: what it says, but for its margins.
+pub fn text_mark(text: &str) -> String {
+    blake3::hash(text.trim().as_bytes()).to_hex().to_string()
+}
+
+pub(crate) fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
+}

@@ -1,0 +1,149 @@
+//! Orders for every adapter: a plan can only come from a decision, so this asks for one.
+
+use rejoin_agents::{CommandSpec, Neutral, RunOrder, adapter};
+use rejoin_core::{
+    AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts, Pin,
+    PinFacts, PinId, PinState, Policy, Prefix, Request, Runtime, Scope, Seen, Sent, SessionFact,
+    SessionId, Situation, SnapshotFact, TurnPlan, Version, decide, in_scope,
+};
+
+pub(crate) const PROMPT_ID: &str = "11111111-1111-4111-8111-111111111111";
+pub(crate) const NEW: &str = "22222222-2222-4222-8222-222222222222";
+pub(crate) const OLD: &str = "33333333-3333-4333-8333-333333333333";
+
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Start,
+    Resume,
+    Reseed,
+}
+
+fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
+    let agent = AgentName::new(agent).unwrap();
+    let runtime = Runtime {
+        product: "Claude Code".into(),
+        version: Version("2.1.197".into()),
+    };
+    let pin = Pin {
+        id: PinId::from_parts(1, [1; 10]),
+        agent: agent.clone(),
+        session: SessionId::new(session).unwrap(),
+        state: PinState::Confirmed,
+        seen: Seen {
+            value: in_scope(Scope::Full, &agent, &[]).value(),
+            messages: 2,
+            last_seq: 2,
+            last: None,
+        },
+        folder: Folder {
+            path: "/w".into(),
+            device: 1,
+            inode: 1,
+            checkout: None,
+        },
+        runtime: runtime.clone(),
+        machine: "m".into(),
+        files: vec![],
+        cursor: None,
+        total: None,
+        usage: None,
+        context: None,
+        model: None,
+        provider: None,
+        failures: 0,
+        compacted: false,
+    };
+    let facts = PinFacts {
+        pin: &pin,
+        prefix: Prefix::Holds,
+        folder: FolderFact::Same,
+        provider_here: true,
+        session: SessionFact::Untouched,
+        snapshot: SnapshotFact::None,
+        in_use: None,
+    };
+    let situation = Situation {
+        agent: &agent,
+        request: Request::default(),
+        policy: Policy::default(),
+        history: match kind {
+            Kind::Start => HistoryFacts {
+                messages: 0,
+                answered: false,
+            },
+            Kind::Resume | Kind::Reseed => HistoryFacts {
+                messages: 2,
+                answered: true,
+            },
+        },
+        runtime: &runtime,
+        capability: Capability::Proven,
+        model: None,
+        envelope: EnvelopeFact::Expressible,
+        pin: matches!(kind, Kind::Resume).then_some(facts),
+    };
+    decide(&situation).plan.unwrap()
+}
+
+/// What is asked of an adapter.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) agent: &'a str,
+    /// The one to resume.
+    pub(crate) session: &'a str,
+    pub(crate) kind: Kind,
+    pub(crate) context: Option<&'a str>,
+    pub(crate) message: &'a str,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) envelope: &'a Envelope,
+    pub(crate) raw: bool,
+    pub(crate) neutral: Neutral,
+    pub(crate) extra: &'a [String],
+}
+
+const EDIT: &Envelope = &Envelope {
+    mode: rejoin_core::PermissionMode::Edit,
+    tools: None,
+    deny_tools: vec![],
+};
+
+pub(crate) const PLAIN: Ask<'static> = Ask {
+    agent: "claude",
+    session: OLD,
+    kind: Kind::Start,
+    context: None,
+    message: "hello",
+    model: Some("sonnet"),
+    envelope: EDIT,
+    raw: false,
+    neutral: Neutral::ByPlace,
+    extra: &[],
+};
+
+pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
+    let plan = plan(ask.agent, ask.session, ask.kind);
+    let composed = Composed {
+        context: ask.context.map(str::to_owned),
+        message: ask.message.into(),
+        sent: Sent::default(),
+    };
+    let session = SessionId::new(NEW).unwrap();
+    let order = RunOrder {
+        plan: &plan,
+        composed: &composed,
+        new_session: &session,
+        turn: "01900000-0000-7000-8000-000000000001",
+        home: "/home/u/.cli",
+        place: Some("place/of/the/session"),
+        prompt_id: PROMPT_ID,
+        folder: "/w",
+        model: ask.model,
+        envelope: ask.envelope,
+        extra_args: ask.extra,
+        max_cost: None,
+        outside: &[],
+        raw: ask.raw,
+        neutral: ask.neutral,
+    };
+    adapter(ask.agent).unwrap().command(&order)
+}

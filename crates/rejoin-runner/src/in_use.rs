@@ -1,0 +1,75 @@
+//! Is somebody else writing to a session? By what its CLI notes, or by the lock it holds.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rejoin_agents::Adapter;
+use rejoin_core::SessionId;
+
+use crate::holder::Holder;
+
+/// A process that has this session open. None of ours is running: the turn before this one has
+/// ended, and at most one runs at a time.
+pub(crate) fn in_use(
+    adapter: &'static dyn Adapter,
+    home: &Path,
+    session: &SessionId,
+) -> Option<u32> {
+    noted(adapter, home, session).or_else(|| {
+        let file = home.join(adapter.lock_file(session)?);
+        let meta = fs_err::metadata(file).ok()?;
+        let locks = fs_err::read_to_string("/proc/locks").ok()?;
+        let holder = locked_by(&locks, meta.dev(), meta.ino())?;
+        alive(holder).then_some(holder)
+    })
+}
+
+fn noted(adapter: &'static dyn Adapter, home: &Path, session: &SessionId) -> Option<u32> {
+    let notes = fs_err::read_dir(home.join(adapter.live_marks()?)).ok()?;
+    notes
+        .flatten()
+        .filter_map(|note| adapter.live_mark(&fs_err::read(note.path()).ok()?))
+        .find(|mark| mark.session == *session && alive(mark.pid))
+        .map(|mark| mark.pid)
+}
+
+/// Lines such as `2: FLOCK  ADVISORY  WRITE 4711 fe:00:263 0 EOF`.
+fn locked_by(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+    let file = format!("{major:02x}:{minor:02x}:{inode}");
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().filter(|w| *w != "->").collect();
+        let [_, _, _, _, pid, place, ..] = words[..] else {
+            return None;
+        };
+        (place == file).then(|| pid.parse().ok()).flatten()
+    })
+}
+
+/// Alive, not a zombie, and not left over from one of our own turns.
+fn alive(pid: u32) -> bool {
+    let Ok(holder) = Holder::of(pid as i32) else {
+        return false;
+    };
+    let ours = fs_err::read(format!("/proc/{pid}/environ")).is_ok_and(|env| {
+        env.split(|b| *b == 0)
+            .any(|v| v.starts_with(b"REJOIN_TURN="))
+    });
+    holder.is_alive() && !ours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_names_its_holder() {
+        let locks = "1: POSIX  ADVISORY  READ 12 fe:00:263 128 128\n\
+                     2: FLOCK  ADVISORY  WRITE 4711 fe:01:264 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 99 fe:01:265 0 EOF\n";
+        let device = nix::sys::stat::makedev(0xfe, 1);
+        assert_eq!(locked_by(locks, device, 264), Some(4711));
+        assert_eq!(locked_by(locks, device, 263), None);
+        assert_eq!(locked_by("what\n", device, 264), None);
+    }
+}

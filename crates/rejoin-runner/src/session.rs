@@ -1,0 +1,154 @@
+//! A session on this disk, however its CLI keeps it: found, compared, read, taken back.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rejoin_agents::{Adapter, Place, Reading, Records, SessionAt};
+use rejoin_core::{FileMark, SessionFact};
+
+use crate::marks;
+
+mod database;
+
+/// The sessions of one CLI beneath its home.
+#[derive(Clone, Copy)]
+pub struct Sessions<'a> {
+    pub adapter: &'static dyn Adapter,
+    pub home: &'a Path,
+}
+
+impl Sessions<'_> {
+    /// Where it lies, beneath the home; none: nowhere, as far as can be seen. Derived anew every
+    /// time: what was recorded is evidence, never input.
+    pub fn locate(&self, at: &SessionAt<'_>) -> Option<String> {
+        if !self.adapter.is_session_id(at.session) {
+            return None;
+        }
+        match self.adapter.place(at) {
+            Place::At(path) => self.home.join(&path).exists().then_some(path),
+            Place::Find {
+                folders,
+                begins,
+                ends,
+            } => folders
+                .iter()
+                .find_map(|folder| find(self.home, folder, &begins, &ends)),
+        }
+    }
+
+    /// Compares with what was confirmed. Reads only what it must.
+    pub fn compare(&self, mark: &FileMark) -> SessionFact {
+        match self.adapter.records() {
+            Records::Lines => marks::compare(self.home, mark),
+            Records::Database { .. } => database::compare(self.home, mark),
+        }
+    }
+
+    /// Reads what was added since `before`, and marks the whole. Fails if what was there has
+    /// changed in a way that cannot be told from damage.
+    pub async fn read_on(
+        &self,
+        path: &str,
+        before: Option<&FileMark>,
+        cursor: Option<&str>,
+    ) -> io::Result<(FileMark, Reading)> {
+        let mut reader = self.adapter.reader(cursor);
+        let mark = match self.adapter.records() {
+            Records::Lines => marks::read_on(self.home, path, before, |line| reader.line(line))?,
+            Records::Database { lines } => {
+                let rows = database::rows(&self.home.join(path), lines, cursor).await?;
+                for row in &rows {
+                    reader.line(row.as_bytes());
+                }
+                database::mark(self.home, path)?
+            }
+        };
+        Ok((mark, reader.finish()))
+    }
+
+    /// Before a run: what cannot be cut back is copied.
+    pub fn save(&self, mark: &FileMark, run: &Path) -> io::Result<()> {
+        match self.adapter.records() {
+            Records::Lines => Ok(()),
+            Records::Database { .. } => database::save(self.home, mark, &saved(run)),
+        }
+    }
+
+    /// Takes a session back to its confirmed bytes. Fails, changing nothing, if they are not there.
+    pub fn cut_back(&self, mark: &FileMark, run: &Path) -> io::Result<FileMark> {
+        match self.adapter.records() {
+            Records::Lines => marks::cut_back(self.home, mark),
+            Records::Database { .. } => database::put_back(self.home, mark, &saved(run)),
+        }
+    }
+
+    /// Tells a session that says itself where it belongs that this is another folder now.
+    pub async fn rewrite(
+        &self,
+        path: &str,
+        statements: &[&'static str],
+        folder: &str,
+    ) -> io::Result<FileMark> {
+        database::rewrite(&self.home.join(path), statements, folder).await?;
+        database::mark(self.home, path)
+    }
+}
+
+fn saved(run: &Path) -> PathBuf {
+    run.join("session.saved")
+}
+
+/// The first file by name in a folder, of which one part may be `*`.
+fn find(home: &Path, folder: &str, begins: &str, ends: &str) -> Option<String> {
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    };
+    let folders = match folder.split_once("/*/") {
+        None => vec![folder.to_owned()],
+        Some((before, after)) => names(&home.join(before))
+            .into_iter()
+            .map(|name| format!("{before}/{name}/{after}"))
+            .collect(),
+    };
+    folders.iter().find_map(|folder| {
+        let is_it = |name: &String| {
+            name.len() >= begins.len() + ends.len()
+                && name.starts_with(begins)
+                && name.ends_with(ends)
+        };
+        let name = names(&home.join(folder)).into_iter().find(is_it)?;
+        Some(format!("{folder}/{name}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    #[test]
+    fn found_by_the_ends_of_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [
+            "a/x/c/s-1-id.l",
+            "a/y/c/s-2-id.l",
+            "a/y/c/s-3-id.l",
+            "a/y/d/s-id.l",
+        ] {
+            let path = dir.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, "").unwrap();
+        }
+        let found = |folder, begins, ends| find(dir.path(), folder, begins, ends);
+        assert_eq!(found("a/y/c", "s-", "-id.l").unwrap(), "a/y/c/s-2-id.l");
+        assert_eq!(found("a/*/c", "s-", "-id.l").unwrap(), "a/x/c/s-1-id.l");
+        assert_eq!(found("a/*/c", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
+        // Beginning and end do not overlap.
+        assert_eq!(found("a/y/d", "s-", "-id.l"), None);
+        assert_eq!(found("a/z/c", "s-", "-id.l"), None);
+    }
+}

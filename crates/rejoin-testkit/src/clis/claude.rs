@@ -1,0 +1,77 @@
+//! Claude Code, in two versions that count their costs differently.
+
+use std::path::PathBuf;
+
+use super::{CLAUDE_NEW, CLAUDE_OLD, Cli, files_below};
+use crate::world::World;
+
+pub struct Claude(&'static str);
+
+pub static CLAUDE_197: Claude = Claude(CLAUDE_OLD);
+pub static CLAUDE_325: Claude = Claude(CLAUDE_NEW);
+
+pub(super) fn of(version: &str) -> &'static dyn Cli {
+    if version == CLAUDE_OLD {
+        &CLAUDE_197
+    } else {
+        &CLAUDE_325
+    }
+}
+
+impl Cli for Claude {
+    fn agent(&self) -> &'static str {
+        "claude"
+    }
+
+    fn version(&self) -> &'static str {
+        self.0
+    }
+
+    fn program(&self) -> String {
+        let arch = if cfg!(target_arch = "aarch64") {
+            "arm64"
+        } else {
+            "x64"
+        };
+        format!("@anthropic-ai/claude-code-linux-{arch}/claude")
+    }
+
+    fn models(&self) -> [&'static str; 2] {
+        ["sonnet", "opus"]
+    }
+
+    fn set_up(&self, world: &mut World) {
+        let url = world.model.url.clone();
+        self.point_at(world, &url);
+        world.set("ANTHROPIC_API_KEY", "sk-ant-dummy");
+        world.set("CLAUDE_CODE_MAX_RETRIES", "1");
+        for off in [
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "DISABLE_TELEMETRY",
+            "DISABLE_AUTOUPDATER",
+            "DISABLE_ERROR_REPORTING",
+        ] {
+            world.set(off, "1");
+        }
+    }
+
+    fn point_at(&self, world: &mut World, url: &str) {
+        world.set("ANTHROPIC_BASE_URL", url);
+    }
+
+    fn sessions(&self, world: &World) -> Vec<PathBuf> {
+        files_below(&world.home().join(".claude/projects"), ".jsonl")
+    }
+
+    fn by_hand(&self, session: &str, text: &str) -> Vec<String> {
+        ["-p", "--resume", session, text].map(str::to_owned).into()
+    }
+
+    fn knows_money(&self) -> bool {
+        true
+    }
+
+    fn streaming(&self) -> Option<&'static str> {
+        Some("text_delta")
+    }
+}
