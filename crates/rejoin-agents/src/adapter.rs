@@ -82,6 +82,11 @@ pub trait Adapter: Send + Sync {
         is_uuid(id.as_str())
     }
 
+    /// An id in the CLI's form that it cannot know, made of one that nobody else has.
+    fn unknown_session(&self, minted: &SessionId) -> SessionId {
+        minted.clone()
+    }
+
     /// Where in its home a session lies.
     fn place(&self, at: &SessionAt<'_>) -> Place;
 
@@ -148,6 +153,30 @@ pub struct Facts {
     #[serde(default = "unproven")]
     pub usage: TotalsScope,
     pub neutral: Neutral,
+    /// What `doctor --prove` showed, row by row; empty: not asked yet.
+    #[serde(default)]
+    pub rows: Vec<ProofRow>,
+    /// When it showed that, in microseconds since 1970.
+    #[serde(default)]
+    pub proven_at: Option<i64>,
+}
+
+/// One capability of a binary, as tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofRow {
+    pub what: String,
+    pub state: ProofState,
+    /// What was seen, in a few words.
+    pub evidence: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProofState {
+    Proven,
+    Broken,
+    /// The CLI has no such thing, or it was not tried because something before it is broken.
+    NotTried,
 }
 
 fn unproven() -> TotalsScope {

@@ -11,7 +11,8 @@ mod session;
 mod stream;
 
 pub use adapter::{
-    Adapter, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ProofSetup, RunOrder,
+    Adapter, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup,
+    ProofState, RunOrder,
 };
 pub use environment::{EnvRules, MARKER, compose_env};
 pub use overlay::{Overlay, Rewrite};

@@ -35,6 +35,9 @@ pub struct Request {
     pub script: Option<String>,
     /// Position of the answer in its script.
     pub step: usize,
+    /// Why the real API would refuse this history, if it would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub irregular: Option<String>,
     pub headers: BTreeMap<String, String>,
     /// The body; a string if it is no JSON.
     pub body: Value,
@@ -66,6 +69,7 @@ impl Request {
             note: String::new(),
             script: None,
             step: 0,
+            irregular: None,
             headers: shown_headers(&parts.headers),
             body,
         }

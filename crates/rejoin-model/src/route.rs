@@ -166,8 +166,11 @@ fn next_step(
         request.note = String::from("script=queue step=0");
         return Ok(step);
     }
-    if shared.options.strict {
-        dialect.check(&request.body)?;
+    if let Err(fault) = dialect.check(&request.body) {
+        request.irregular = Some(fault.message.clone());
+        if shared.options.strict {
+            return Err(fault);
+        }
     }
     let chosen = choose(conversation, &shared.scripts);
     let name = chosen.script.as_deref().unwrap_or("none");

@@ -71,6 +71,8 @@ fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
         totals: TotalsScope::PerRun,
         usage: TotalsScope::PerRun,
         neutral: Neutral::ByPlace,
+        rows: vec![],
+        proven_at: None,
     };
     Ok(Binary {
         path: SELF.into(),
@@ -149,6 +151,8 @@ pub(crate) async fn find_out(
         totals,
         usage,
         neutral,
+        rows: vec![],
+        proven_at: None,
     })
 }
 

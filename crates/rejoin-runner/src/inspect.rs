@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Facts};
+use rejoin_agents::{Adapter, Facts, ProofRow};
 use rejoin_core::Runtime;
 use rejoin_hub::HubLink;
 
@@ -12,6 +12,7 @@ use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::leftovers::MARKERS;
 use crate::process::tree;
+use crate::prove::{Subject, matrix, no_resume};
 
 /// The program that would be run, if there is one.
 pub fn program(config: &RunnerConfig, adapter: &'static dyn Adapter) -> Option<PathBuf> {
@@ -38,15 +39,29 @@ pub async fn runtime(
     version(config, adapter, path).await
 }
 
-/// Two turns against the built-in model, whatever is known already; kept if there is a store.
+/// Everything that rejoin relies on is tried, whatever is known already; kept if there is a store.
+/// `seen` hears of each row as it is known.
 pub async fn prove_again(
     link: Option<&impl HubLink>,
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
     path: &Path,
+    seen: &mut dyn FnMut(&ProofRow),
 ) -> Result<Facts> {
     let identity = identity(path).map_err(Error::io(format!("looking at {}", path.display())))?;
-    let facts = find_out(config, adapter, &config.agent(adapter.name()), path).await?;
+    let settings = config.agent(adapter.name());
+    let mut facts = find_out(config, adapter, &settings, path).await?;
+    let subject = Subject {
+        adapter,
+        program: path,
+        settings: &settings,
+        facts: &facts,
+        path: &config.var("PATH").unwrap_or_default(),
+    };
+    let rows = matrix(subject, seen).await;
+    facts.no_resume = no_resume(&rows).or(facts.no_resume);
+    facts.rows = rows;
+    facts.proven_at = Some(rejoin_hub::Clock.now());
     if let Some(link) = link {
         link.keep_binary(&identity, adapter.name(), &facts).await?;
     }

@@ -32,4 +32,5 @@ pub mod turn;
 
 pub use config::{AgentConfig, RunnerConfig};
 pub use error::{Error, Result};
+pub use prove::{ROWS, Weight};
 pub use turn::{IfBusy, Runner};

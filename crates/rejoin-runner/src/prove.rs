@@ -19,6 +19,13 @@ use crate::config::{AgentConfig, RunnerConfig};
 use crate::overlay;
 use crate::process::capture;
 
+mod matrix;
+mod stage;
+
+pub use self::matrix::{ROWS, Weight};
+pub(crate) use self::matrix::{matrix, no_resume};
+pub(crate) use self::stage::Subject;
+
 const TURN_MAY_TAKE: Duration = Duration::from_mins(1);
 const CANARY: &str = "word-in-the-canary-file";
 const FIRST: &str = "word-of-the-first-message";
@@ -70,7 +77,6 @@ async fn two_turns(
 ) -> Option<Proof> {
     let scratch = tempfile::tempdir().ok()?;
     let (home, folder) = (scratch.path().join("home"), scratch.path().join("folder"));
-    fs_err::create_dir_all(&home).ok()?;
     fs_err::create_dir_all(&folder).ok()?;
     let canary = scratch.path().join("canary.txt");
     fs_err::write(&canary, CANARY).ok()?;
@@ -85,19 +91,10 @@ async fn two_turns(
     .await
     .ok()?;
     let url = server.url();
-    let setup = adapter.proof(&ProofEnv {
-        url: &url,
-        home: &home,
-    })?;
-    for (path, text) in &setup.files {
-        let path = home.join(path);
-        fs_err::create_dir_all(path.parent()?).ok()?;
-        fs_err::write(path, text).ok()?;
-    }
-    let mut env = vec![("PATH".to_owned(), config.var("PATH").unwrap_or_default())];
-    env.extend(setup.env);
+    let path = config.var("PATH").unwrap_or_default();
+    let (env, model) = ready(adapter, &url, &home, &path)?;
     let bench = Bench {
-        model: setup.model.as_deref(),
+        model: model.as_deref(),
         adapter,
         settings,
         program,
@@ -122,7 +119,11 @@ async fn two_turns(
     }
     server.clear();
     let Some(second) = bench
-        .turn(&pin, Some(&first), "second message #s:proof-cheap")
+        .turn(
+            &pin,
+            first.session.as_ref(),
+            "second message #s:proof-cheap",
+        )
         .await
     else {
         return Some(Proof { neutral, ..NOTHING });
@@ -174,6 +175,54 @@ fn answer(text: &str, input: u64) -> Step {
     }
 }
 
+/// A run that is told to resume a session which the CLI cannot know; with that session.
+async fn bench_of(subject: Subject<'_>, server: &ModelServer) -> Option<(Ran, SessionId)> {
+    let scratch = tempfile::tempdir().ok()?;
+    let (home, folder) = (scratch.path().join("home"), scratch.path().join("folder"));
+    fs_err::create_dir_all(&folder).ok()?;
+    let (env, model) = ready(subject.adapter, &server.url(), &home, subject.path)?;
+    let bench = Bench {
+        adapter: subject.adapter,
+        settings: subject.settings,
+        program: subject.program,
+        runtime: &subject.facts.runtime,
+        folder: &folder,
+        env: &env,
+        model: model.as_deref(),
+        neutral: subject.facts.neutral,
+    };
+    let pin = Clock.pin_id().ok()?.to_string();
+    // Its home is not new to it: something else was said there before.
+    let _known = bench.turn(&pin, None, "hello #s:proof-1").await?;
+    server.clear();
+    let unknown = subject.adapter.unknown_session(&Clock.foreign_id().ok()?);
+    let ran = bench
+        .turn(&pin, Some(&unknown), "hello again #s:proof-2")
+        .await?;
+    Some((ran, unknown))
+}
+
+type Env = Vec<(String, String)>;
+
+/// A private home with what the adapter needs in it: its environment, and the model to name.
+fn ready(
+    adapter: &'static dyn Adapter,
+    url: &str,
+    home: &Path,
+    path: &str,
+) -> Option<(Env, Option<String>)> {
+    fs_err::create_dir_all(home).ok()?;
+    let setup = adapter.proof(&ProofEnv { url, home })?;
+    for (file, text) in &setup.files {
+        let file = home.join(file);
+        fs_err::create_dir_all(file.parent()?).ok()?;
+        fs_err::write(file, text).ok()?;
+    }
+    let mut env = vec![("PATH".to_owned(), path.to_owned())];
+    env.extend(setup.env);
+    Some((env, setup.model))
+}
+
 struct Bench<'a> {
     model: Option<&'a str>,
     adapter: &'static dyn Adapter,
@@ -186,13 +235,10 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    async fn turn(&self, pin: &str, before: Option<&Ran>, text: &str) -> Option<Ran> {
+    async fn turn(&self, pin: &str, resume: Option<&SessionId>, text: &str) -> Option<Ran> {
         let minted = Clock.foreign_id().ok()?;
-        let session = match before {
-            Some(ran) => ran.session.clone()?,
-            None => minted,
-        };
-        let (plan, composed) = self.plan(&session, before.is_some(), text)?;
+        let session = resume.cloned().unwrap_or(minted);
+        let (plan, composed) = self.plan(&session, resume.is_some(), text)?;
         let folder = fs_err::canonicalize(self.folder).ok()?;
         let prompt_id = Clock.foreign_id().ok()?.to_string();
         let var = |name: &str| {
@@ -258,7 +304,7 @@ impl Bench<'_> {
         for line in said.stdout.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
             parser.line(line);
         }
-        let asked = before.is_some() || self.adapter.chosen_by() == ChosenBy::Us;
+        let asked = resume.is_some() || self.adapter.chosen_by() == ChosenBy::Us;
         let end = End {
             code: said.status.code(),
             asked_session: asked.then_some(session),

@@ -1,6 +1,7 @@
 //! `rejoin doctor`
 
 mod agents;
+mod proof;
 mod report;
 mod store;
 
@@ -21,8 +22,8 @@ const LITTLE: u64 = 200 << 20;
 
 /// Check agents, logins, configuration and store
 ///
-/// Looks only; --prove also runs each installed CLI twice against a built-in model, without key or
-/// tokens. Exits with 1 if something needs attention.
+/// Looks only; --prove also holds a conversation with each installed CLI against a built-in model,
+/// without key or tokens, and shows what of it works. Exits with 1 if something needs attention.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin doctor\n  rejoin doctor --prove claude    does this very binary resume?"
@@ -53,6 +54,7 @@ pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>)
         &runner,
         hub.as_ref(),
         args.prove.as_deref(),
+        out,
     )
     .await?;
     let mut around = Report::default();

@@ -1,5 +1,7 @@
 //! `rejoin doctor`: what is installed, and what of it works.
 
+mod stand_ins;
+
 use rejoin_testkit::{CLAUDE_NEW, World};
 use serde_json::{Value, json};
 

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
-use rejoin_agents::{ADAPTERS, Adapter, Facts, adapter, compose_env};
+use rejoin_agents::{ADAPTERS, Adapter, Facts, ProofRow, adapter, compose_env};
 use rejoin_core::{Runtime, TotalsScope};
 use rejoin_hub::Hub;
 use rejoin_runner::{RunnerConfig, inspect};
 use serde_json::{Value, json};
 
+use super::proof;
 use super::report::Report;
 use crate::config::Config;
 use crate::failure::{Failure, Result};
+use crate::output::Output;
 
 pub(super) async fn look(
     report: &mut Report,
@@ -18,6 +20,7 @@ pub(super) async fn look(
     runner: &RunnerConfig,
     hub: Option<&Hub>,
     prove: Option<&str>,
+    out: Output,
 ) -> Result<Vec<Value>> {
     report.section("agents");
     if let Some(name) = prove.filter(|n| *n != "all")
@@ -35,6 +38,7 @@ pub(super) async fn look(
             config,
             runner,
             hub,
+            out,
             adapter,
         };
         seen.push(look.one(report, wanted).await);
@@ -60,6 +64,7 @@ struct Look<'a> {
     config: &'a Config,
     runner: &'a RunnerConfig,
     hub: Option<&'a Hub>,
+    out: Output,
     adapter: &'static dyn Adapter,
 }
 
@@ -70,7 +75,7 @@ impl Look<'_> {
         let enabled = !self.config.disabled.iter().any(|d| d == name);
         let mut found = json!({
             "name": name, "default": is_default, "enabled": enabled, "found": true, "path": null,
-            "product": null, "version": null, "resume": "unknown", "totals": null, "login": null,
+            "product": null, "version": null, "resume": "unknown", "totals": null, "login": null, "proof": null,
         });
         let Some(usual) = self.adapter.program() else {
             report.good(name, "built in; answers only where it is asked for by name");
@@ -112,13 +117,25 @@ impl Look<'_> {
         found["version"] = runtime.version.0.as_str().into();
         report.good(name, &format!("{runtime}, {}", path.display()));
         self.resume(report, facts.as_ref(), &mut found);
+        if let Some(facts) = &facts {
+            found["proof"] = proof::rows(report, facts);
+        }
         found["login"] = self.login(report, is_default && enabled);
         found
     }
 
     async fn program(&self, path: &Path, prove: bool) -> Result<(Runtime, Option<Facts>)> {
         if prove {
-            let facts = inspect::prove_again(self.hub, self.runner, self.adapter, path).await?;
+            let name = self.adapter.name();
+            self.out
+                .note(&format!("proving {name} against the built-in model…"));
+            let mut seen = |row: &ProofRow| {
+                let word = proof::word(row.state);
+                self.out.note(&format!("  {name}: {word}  {}", row.what));
+            };
+            let adapter = self.adapter;
+            let facts =
+                inspect::prove_again(self.hub, self.runner, adapter, path, &mut seen).await?;
             return Ok((facts.runtime.clone(), Some(facts)));
         }
         if let Some(hub) = self.hub

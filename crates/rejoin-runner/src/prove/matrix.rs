@@ -1,0 +1,360 @@
+//! Every capability that rejoin relies on, tried on one binary; no key, no tokens, no network.
+
+use rejoin_agents::{ProofRow, ProofState};
+use rejoin_core::{Outcome, PermissionMode, TotalsScope, TurnId};
+use rejoin_model::{ModelServer, Options, Step, ToolCall};
+
+use super::stage::{Manner, Said, Stage, Subject};
+use super::{CANARY, bench_of};
+use crate::leftovers;
+
+/// The rows, in the order in which they are tried. A session is not resumed by a binary for which
+/// one of the first kind is broken.
+pub const ROWS: &[(&str, Weight)] = &[
+    ("start", Weight::Resume),
+    ("text is data", Weight::Alone),
+    ("resume", Weight::Resume),
+    ("scope of its totals", Weight::Alone),
+    ("cut back after a failed turn", Weight::Resume),
+    ("tool list obeyed on resume", Weight::Resume),
+    ("history as the API takes it", Weight::Alone),
+    ("whole tree killed", Weight::Alone),
+    ("refusal detected", Weight::Resume),
+    ("no silent fresh start", Weight::Resume),
+    ("restore in an empty home", Weight::Alone),
+    ("restore in another folder", Weight::Alone),
+];
+
+/// What follows from a broken row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Nothing is resumed with this binary.
+    Resume,
+    /// Only that.
+    Alone,
+}
+
+/// Why a binary with these rows does not resume.
+pub(crate) fn no_resume(rows: &[ProofRow]) -> Option<String> {
+    let weighs = |row: &&ProofRow| {
+        row.state == ProofState::Broken
+            && ROWS
+                .iter()
+                .any(|(what, weight)| *what == row.what && *weight == Weight::Resume)
+    };
+    let broken = rows.iter().find(weighs)?;
+    Some(format!("{}: {}", broken.what, broken.evidence))
+}
+
+/// Tries everything. `seen` hears of each row as it is known.
+pub(crate) async fn matrix(subject: Subject<'_>, seen: &mut dyn FnMut(&ProofRow)) -> Vec<ProofRow> {
+    let mut rows = Rows { rows: vec![], seen };
+    if try_all(subject, &mut rows).await.is_none() {
+        rows.broken("start", "no turn could be run at all");
+    }
+    for (what, _) in ROWS {
+        if !rows.rows.iter().any(|row| row.what == *what) {
+            rows.add(what, ProofState::NotTried, "something before it is broken");
+        }
+    }
+    rows.rows
+}
+
+struct Rows<'a> {
+    rows: Vec<ProofRow>,
+    seen: &'a mut dyn FnMut(&ProofRow),
+}
+
+impl Rows<'_> {
+    fn add(&mut self, what: &str, state: ProofState, evidence: &str) {
+        let row = ProofRow {
+            what: what.to_owned(),
+            state,
+            evidence: evidence.to_owned(),
+        };
+        (self.seen)(&row);
+        self.rows.push(row);
+    }
+
+    fn broken(&mut self, what: &str, evidence: &str) {
+        self.add(what, ProofState::Broken, evidence);
+    }
+
+    /// None broken: proven with this evidence.
+    fn judge(&mut self, what: &str, broken: Option<String>, evidence: &str) -> bool {
+        let Some(why) = broken else {
+            self.add(what, ProofState::Proven, evidence);
+            return true;
+        };
+        self.broken(what, &why);
+        false
+    }
+}
+
+/// Words of the conversation: message N and its answer.
+fn word(n: usize) -> String {
+    format!("proof-message-{n}-word")
+}
+
+fn answer(n: usize) -> String {
+    format!("proof-answer-{n}-word")
+}
+
+fn runs(command: &str) -> Step {
+    let input = serde_json::json!({"command": command, "description": "proof"});
+    Step {
+        tools: vec![ToolCall::new("Bash", input)],
+        ..Step::default()
+    }
+}
+
+/// Four that would run for ever. (Claude 2.1.325 does not let a command begin with `sleep`.)
+const BACKGROUND: &str = "tail -f /dev/null & setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; tail -f /dev/null";
+
+async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Option<()> {
+    let mut scripts: Vec<(String, Vec<Step>)> = (1..=9)
+        .map(|n| (format!("proof-{n}"), vec![Step::text(answer(n))]))
+        .collect();
+    let tool = |n: usize, command: &str| {
+        let steps = vec![runs(command), Step::text(answer(n))];
+        (format!("proof-tool-{n}"), steps)
+    };
+    scripts.push(("proof-400".into(), vec![Step::status(400)]));
+    scripts.push(tool(5, "echo x > allowed.txt"));
+    scripts.push(tool(6, "echo x > denied.txt"));
+    scripts.push(tool(7, BACKGROUND));
+    let server = ModelServer::start(Options {
+        scripts: scripts.into_iter().collect(),
+        ..Options::default()
+    })
+    .await
+    .ok()?;
+    let stage = Stage::set(subject, &server).await?;
+    let play = Play {
+        subject,
+        server: &server,
+        stage: &stage,
+    };
+    if play.begin(rows).await? {
+        play.fail(rows).await?;
+        play.permissions(rows).await?;
+        play.kill(rows).await?;
+        play.refusal(rows).await;
+        play.restore(rows).await;
+    }
+    server.stop().await;
+    Some(())
+}
+
+struct Play<'a> {
+    subject: Subject<'a>,
+    server: &'a ModelServer,
+    stage: &'a Stage<'a>,
+}
+
+impl Play<'_> {
+    async fn say(&self, text: &str, mode: PermissionMode) -> Option<Said> {
+        let manner = Manner {
+            mode,
+            ..Manner::default()
+        };
+        self.stage.say(self.server, text, manner, None).await
+    }
+
+    /// The first two turns; false: nothing else needs to be tried.
+    async fn begin(&self, rows: &mut Rows<'_>) -> Option<bool> {
+        let canary = self.stage.folder().join("canary.txt");
+        fs_err::write(&canary, CANARY).ok()?;
+        let first = format!("/clear {} @{} #s:proof-1", word(1), canary.display());
+        let said = self.say(&first, PermissionMode::Edit).await?;
+        let started = said.is("succeeded", "started");
+        let broken = (!started || said.not_once(&[word(1)]).is_some()).then(|| said.what());
+        if !rows.judge("start", broken, "a first turn, answered and recorded") {
+            return Some(false);
+        }
+        let read = said.shown().contains(CANARY);
+        let broken = read.then(|| "a file that a message named was read".to_owned());
+        rows.judge(
+            "text is data",
+            broken,
+            "`/clear` and `@file` reached the model as text",
+        );
+        let text = format!("{} #s:proof-2", word(2));
+        let said = self.say(&text, PermissionMode::Edit).await?;
+        let words = [word(1), answer(1), word(2)];
+        let broken = if said.is("succeeded", "resumed") {
+            said.not_once(&words)
+        } else {
+            Some(said.what())
+        };
+        let resumed = rows.judge("resume", broken, "every message of before shown once");
+        let (state, evidence) = match (self.subject.facts.totals, self.subject.facts.usage) {
+            (_, TotalsScope::Unproven) => (
+                ProofState::Broken,
+                "not proven: tokens of resumed turns are unknown",
+            ),
+            (TotalsScope::Cumulative, _) => (ProofState::Proven, "money adds up over a session"),
+            (TotalsScope::PerRun, _) => (ProofState::Proven, "money is that of one run"),
+            (TotalsScope::Unproven, TotalsScope::Cumulative) => (
+                ProofState::Proven,
+                "tokens add up over a session; no money is reported",
+            ),
+            (TotalsScope::Unproven, TotalsScope::PerRun) => (
+                ProofState::Proven,
+                "tokens are those of one run; no money is reported",
+            ),
+        };
+        rows.add("scope of its totals", state, evidence);
+        Some(resumed)
+    }
+
+    async fn fail(&self, rows: &mut Rows<'_>) -> Option<()> {
+        let text = format!("{} #s:proof-400", word(3));
+        let failed = self.say(&text, PermissionMode::Edit).await?;
+        let text = format!("{} #s:proof-4", word(4));
+        let said = self.say(&text, PermissionMode::Edit).await?;
+        let words = [word(1), answer(1), word(2), answer(2), word(3), word(4)];
+        let broken = if failed.turn.status != "failed" {
+            Some(format!("a refused request ended {}", failed.what()))
+        } else if said.is("succeeded", "resumed") {
+            said.not_once(&words)
+        } else {
+            Some(said.what())
+        };
+        let evidence = "the failed turn left no trace, and the next resumed";
+        rows.judge("cut back after a failed turn", broken, evidence);
+        Some(())
+    }
+
+    /// Allowed first, so that a tool that never runs is not taken for one that is held back.
+    async fn permissions(&self, rows: &mut Rows<'_>) -> Option<()> {
+        let text = format!("{} #s:proof-tool-5", word(5));
+        let allowed = self.say(&text, PermissionMode::Full).await?;
+        let ran = self.stage.folder().join("allowed.txt").exists();
+        let text = format!("{} #s:proof-tool-6", word(6));
+        let denied = self.say(&text, PermissionMode::ReadOnly).await?;
+        let leaked = self.stage.folder().join("denied.txt").exists();
+        let broken = if leaked {
+            Some("a read-only turn on a resumed session wrote a file".to_owned())
+        } else if !ran {
+            Some(format!(
+                "a tool that was allowed did not run: {}",
+                allowed.what()
+            ))
+        } else if denied.turn.verdict.as_deref() != Some("resumed") {
+            Some(denied.what())
+        } else {
+            None
+        };
+        let evidence = "a command ran under full, and did not when read-only";
+        rows.judge("tool list obeyed on resume", broken, evidence);
+        let asked = [&allowed, &denied];
+        let odd = asked
+            .iter()
+            .flat_map(|said| &said.asked)
+            .find_map(|r| r.irregular.clone());
+        let evidence = "calls and results in pairs, also after a resume";
+        rows.judge("history as the API takes it", odd, evidence);
+        Some(())
+    }
+
+    async fn kill(&self, rows: &mut Rows<'_>) -> Option<()> {
+        let text = format!("{} #s:proof-tool-7", word(7));
+        let manner = Manner {
+            mode: PermissionMode::Full,
+            ..Manner::default()
+        };
+        let under_way = |turn: TurnId| {
+            let turn = turn.to_string();
+            let ours = |m: &&leftovers::Marked| m.command.trim() == "tail -f /dev/null";
+            leftovers::marked(&turn).iter().filter(ours).count() == 4
+        };
+        let said = self
+            .stage
+            .say(self.server, &text, manner, Some(under_way))
+            .await?;
+        let left = leftovers::marked(&said.turn.turn_id.to_string());
+        let left = left
+            .iter()
+            .filter(|m| !m.command.contains(" shim "))
+            .count();
+        let broken = match (said.turn.status.as_str(), left) {
+            ("cancelled", 0) => None,
+            ("cancelled", _) => Some(format!("{left} processes live on")),
+            _ => Some(format!("its tools did not run: {}", said.what())),
+        };
+        let evidence = "a cancelled turn with four background processes left none";
+        rows.judge("whole tree killed", broken, evidence);
+        Some(())
+    }
+
+    /// A session it cannot know: it must say so, and not begin another one in silence.
+    async fn refusal(&self, rows: &mut Rows<'_>) {
+        self.server.clear();
+        let tried = bench_of(self.subject, self.server).await;
+        let asked = self.server.requests().iter().any(|r| r.script.is_some());
+        let (refused, fresh) = match &tried {
+            None => (Some("it could not be run".to_owned()), None),
+            Some((ran, unknown)) => {
+                let other = ran.session.as_ref().is_some_and(|s| s != unknown);
+                let said = match &ran.outcome {
+                    Outcome::Succeeded => "succeeded".to_owned(),
+                    Outcome::Failed(failure) | Outcome::Lost(failure) => failure.message.clone(),
+                    Outcome::Cancelled => "cancelled".to_owned(),
+                };
+                (
+                    (!ran.refused).then(|| format!("not recognised as a refusal: {said}")),
+                    (asked || ran.outcome == Outcome::Succeeded)
+                        .then(|| "it went on without the session it was told to resume".to_owned())
+                        .or_else(|| other.then(|| "it began another session".to_owned())),
+                )
+            }
+        };
+        rows.judge(
+            "refusal detected",
+            refused,
+            "an unknown session is refused, and said to be",
+        );
+        rows.judge(
+            "no silent fresh start",
+            fresh,
+            "an unknown session is not replaced by a new one",
+        );
+    }
+
+    async fn restore(&self, rows: &mut Rows<'_>) {
+        for (what, n, elsewhere, evidence) in [
+            (
+                "restore in an empty home",
+                8,
+                false,
+                "the session's file alone is enough",
+            ),
+            (
+                "restore in another folder",
+                9,
+                true,
+                "also where the folder is another",
+            ),
+        ] {
+            let Some(stage) = self.stage.moved(self.server).await else {
+                rows.broken(what, "the session's file could not be copied");
+                continue;
+            };
+            let manner = Manner {
+                elsewhere,
+                ..Manner::default()
+            };
+            let text = format!("{} #s:proof-{n}", word(n));
+            let said = stage.say(self.server, &text, manner, None).await;
+            let broken = match said {
+                None => Some("no turn could be run".to_owned()),
+                Some(said) if said.is("succeeded", "resumed") => {
+                    said.not_once(&[word(1), answer(1), word(2), answer(2), word(4), word(n)])
+                }
+                Some(said) => Some(said.what()),
+            };
+            rows.judge(what, broken, evidence);
+        }
+    }
+}

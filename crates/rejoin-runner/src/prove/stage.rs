@@ -1,0 +1,266 @@
+//! A throw-away home in which a CLI holds a conversation with the built-in model, through the same
+//! hub and runner as every other conversation.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rejoin_agents::{Adapter, Facts, SessionAt};
+use rejoin_core::{AgentName, ConversationId, PermissionMode, Scope, TurnId};
+use rejoin_hub::{Clock, Hub, HubLink, Incoming, Target, TurnRequest, TurnView};
+use rejoin_model::{ModelServer, Request};
+use rejoin_store::Store;
+use tokio::sync::watch;
+
+use super::ready;
+use crate::binary::identity;
+use crate::config::{AgentConfig, RunnerConfig};
+use crate::session::Sessions;
+use crate::turn::{IfBusy, Runner};
+
+/// No turn of a proof takes longer.
+const TURN_MAY_TAKE: Duration = Duration::from_secs(20);
+
+/// What is proven, and how it is run.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) adapter: &'static dyn Adapter,
+    pub(crate) program: &'a Path,
+    pub(crate) settings: &'a AgentConfig,
+    pub(crate) facts: &'a Facts,
+    pub(crate) path: &'a str,
+}
+
+/// A private home, folder and store.
+pub(super) struct Stage<'a> {
+    subject: Subject<'a>,
+    dir: tempfile::TempDir,
+    runner: Runner,
+    agent: AgentName,
+    model: Option<String>,
+}
+
+/// How a message is to be sent.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Manner {
+    pub(super) mode: PermissionMode,
+    /// In a folder beside the usual one.
+    pub(super) elsewhere: bool,
+}
+
+/// How it went, and what the model was asked for it.
+pub(super) struct Said {
+    pub(super) turn: TurnView,
+    pub(super) asked: Vec<Request>,
+}
+
+impl Said {
+    pub(super) fn is(&self, status: &str, verdict: &str) -> bool {
+        self.turn.status == status && self.turn.verdict.as_deref() == Some(verdict)
+    }
+
+    /// What the model was shown last.
+    pub(super) fn shown(&self) -> String {
+        let last = self.asked.last();
+        last.map(|r| r.history().to_string()).unwrap_or_default()
+    }
+
+    /// None: each of these words once. Else which of them how often.
+    pub(super) fn not_once(&self, words: &[String]) -> Option<String> {
+        let shown = self.shown();
+        words.iter().find_map(|word| {
+            let times = shown.matches(word.as_str()).count();
+            (times != 1).then(|| format!("“{word}” was shown {times} times"))
+        })
+    }
+
+    /// In a few words, for the evidence of what is broken.
+    pub(super) fn what(&self) -> String {
+        let verdict = self.turn.verdict.as_deref().unwrap_or("not run");
+        let why = self.turn.error.as_ref().map(|e| e.message.as_str());
+        let why = why.or(self.turn.reason.as_deref()).unwrap_or_default();
+        format!("{} ({verdict}) {why}", self.turn.status)
+            .trim_end()
+            .to_owned()
+    }
+}
+
+impl<'a> Stage<'a> {
+    /// A new one, in which the binary is taken at its word until shown otherwise.
+    pub(super) async fn set(subject: Subject<'a>, server: &ModelServer) -> Option<Self> {
+        let dir = tempfile::tempdir().ok()?;
+        for name in ["home", "folder", "elsewhere", "rejoin"] {
+            fs_err::create_dir_all(dir.path().join(name)).ok()?;
+        }
+        Self::at(subject, server, dir).await
+    }
+
+    async fn at(
+        subject: Subject<'a>,
+        server: &ModelServer,
+        dir: tempfile::TempDir,
+    ) -> Option<Self> {
+        let home = dir.path().join("home");
+        let (mut env, model) = ready(subject.adapter, &server.url(), &home, subject.path)?;
+        // A proof may be made by root, in a home that is nobody's.
+        env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
+        let settings = AgentConfig {
+            bin: Some(subject.program.to_str()?.to_owned()),
+            args: subject.settings.args.clone(),
+            ..AgentConfig::default()
+        };
+        let name = subject.adapter.name();
+        let config = RunnerConfig {
+            home: dir.path().join("rejoin"),
+            agents: [(name.to_owned(), settings)].into(),
+            env,
+        };
+        let hub = Hub {
+            store: Store::open_sqlite(&config.home.join("rejoin.db"))
+                .await
+                .ok()?,
+            clock: Clock,
+            machine: "proof".into(),
+        };
+        let facts = Facts {
+            proven: true,
+            no_resume: None,
+            ..subject.facts.clone()
+        };
+        let identity = identity(subject.program).ok()?;
+        hub.keep_binary(&identity, name, &facts).await.ok()?;
+        Some(Self {
+            subject,
+            dir,
+            runner: Runner::new(hub, config),
+            agent: AgentName::new(name).ok()?,
+            model,
+        })
+    }
+
+    pub(super) fn folder(&self) -> PathBuf {
+        self.dir.path().join("folder")
+    }
+
+    /// One turn. `meanwhile` is called with it while it runs, and says when it is to be cancelled.
+    pub(super) async fn say(
+        &self,
+        server: &ModelServer,
+        text: &str,
+        manner: Manner,
+        meanwhile: Option<fn(TurnId) -> bool>,
+    ) -> Option<Said> {
+        let folder = if manner.elsewhere {
+            self.dir.path().join("elsewhere")
+        } else {
+            self.folder()
+        };
+        let folder = fs_err::canonicalize(folder).ok()?.to_str()?.to_owned();
+        let request = TurnRequest {
+            relocate: manner.elsewhere,
+            timeout_ms: Some(TURN_MAY_TAKE.as_millis() as u64),
+            ..TurnRequest::default()
+        };
+        let incoming = Incoming {
+            target: Target::Key("proof".into()),
+            text: text.to_owned(),
+            agent: None,
+            default_agent: self.agent.clone(),
+            workdir: Some(folder.clone()),
+            here: folder,
+            title: None,
+            scope: Scope::Full,
+            permission: Some(manner.mode),
+            tools: None,
+            deny_tools: None,
+            model: self.model.clone(),
+            default_model: None,
+            request,
+            client_key: None,
+            refuse_if_busy: true,
+        };
+        server.clear();
+        let hub = &self.runner.hub;
+        let holder = self.runner.holder().ok()?;
+        let accepted = hub.accept(&incoming, Some(&holder)).await.ok()?;
+        let (cancel, cancelled) = watch::channel(false);
+        let run = self
+            .runner
+            .run_accepted(&accepted, IfBusy::Fail, &cancelled);
+        tokio::pin!(run);
+        loop {
+            tokio::select! {
+                ran = &mut run => {
+                    ran.ok()?;
+                    break;
+                }
+                () = tokio::time::sleep(Duration::from_millis(20)) => {
+                    if meanwhile.is_some_and(|look| look(accepted.turn)) {
+                        cancel.send_replace(true);
+                    }
+                }
+            }
+        }
+        let turn = hub.turn_view(accepted.turn).await.ok()?;
+        let mut asked = server.requests();
+        // What a CLI asks on its own account shows nothing of the conversation.
+        asked.retain(|request| request.script.is_some());
+        Some(Said { turn, asked })
+    }
+
+    /// The same conversation on another machine: the store, the session's file, and nothing else.
+    pub(super) async fn moved(&self, server: &ModelServer) -> Option<Self> {
+        let dir = tempfile::tempdir().ok()?;
+        // Folders keep their names; only the machine is another.
+        for name in ["home", "rejoin"] {
+            fs_err::create_dir_all(dir.path().join(name)).ok()?;
+        }
+        let (home, file) = self.session_file().await?;
+        let there = self.home_in(server, &dir.path().join("home"))?;
+        let target = there.join(&file);
+        fs_err::create_dir_all(target.parent()?).ok()?;
+        fs_err::copy(home.join(&file), target).ok()?;
+        for name in ["rejoin.db", "rejoin.db-wal"] {
+            let from = self.dir.path().join("rejoin").join(name);
+            if from.exists() {
+                fs_err::copy(from, dir.path().join("rejoin").join(name)).ok()?;
+            }
+        }
+        for name in ["folder", "elsewhere"] {
+            let from = self.dir.path().join(name);
+            std::os::unix::fs::symlink(from, dir.path().join(name)).ok()?;
+        }
+        Self::at(self.subject, server, dir).await
+    }
+
+    /// Where the session of the conversation lies: the CLI's home, and the file beneath it.
+    async fn session_file(&self) -> Option<(PathBuf, String)> {
+        let mut store = self.runner.hub.store.read().await.ok()?;
+        let found = store.conversation_by_key("proof").await.ok()??;
+        let id: ConversationId = found.id;
+        let pins = store.pins_of(id, &self.agent).await.ok()?;
+        let pin = pins.into_iter().find_map(|stored| stored.pin)?;
+        let var = |name: &str| self.runner.config.var(name);
+        let adapter = self.subject.adapter;
+        let home = adapter.home(&var)?;
+        let at = SessionAt {
+            folder: &pin.folder.path,
+            session: &pin.session,
+            pin: &pin.id.to_string(),
+        };
+        let sessions = Sessions {
+            adapter,
+            home: &home,
+        };
+        let file = sessions.locate(&at)?;
+        Some((home, file))
+    }
+
+    fn home_in(&self, server: &ModelServer, home: &Path) -> Option<PathBuf> {
+        let (env, _) = ready(self.subject.adapter, &server.url(), home, "")?;
+        let var = |name: &str| {
+            let found = env.iter().find(|(n, _)| n == name);
+            found.map(|(_, v)| v.clone())
+        };
+        self.subject.adapter.home(&var)
+    }
+}
