@@ -49,6 +49,16 @@ pub trait Adapter: Send + Sync {
     /// this agent needs no proof (it is ours).
     fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup>;
 
+    /// Why this agent can never resume, if so, whatever its binary can do.
+    fn cannot_resume(&self) -> Option<String> {
+        None
+    }
+
+    /// What its counts cover, where that is said rather than proven.
+    fn totals(&self) -> Option<TotalsScope> {
+        None
+    }
+
     /// Can the CLI be held to these permissions? Else one sentence saying what it can.
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String>;
 
@@ -257,6 +267,8 @@ pub struct CommandSpec {
     /// A line of one of these types is the last word: the process may live on for a moment only.
     pub done_on: Vec<String>,
     pub env: Vec<(String, String)>,
+    /// Its stdout is a terminal.
+    pub pty: bool,
     /// How a reader of the session will name this prompt; none: by the id minted for it.
     pub prompt_mark: Option<String>,
 }

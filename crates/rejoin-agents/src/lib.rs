@@ -6,6 +6,7 @@ mod adapter;
 mod claude;
 mod demo;
 mod environment;
+mod generic;
 mod overlay;
 mod session;
 mod stream;
@@ -15,6 +16,7 @@ pub use adapter::{
     ProofState, RunOrder,
 };
 pub use environment::{EnvRules, MARKER, compose_env};
+pub use generic::{Generic, GenericConfig, Pick};
 pub use overlay::{Overlay, Rewrite};
 pub use session::{
     ChosenBy, Moving, Place, ReadEntry, Reading, Records, SessionAt, SessionReader, text_mark,

@@ -164,6 +164,7 @@ impl<L: HubLink> Preparing<'_, L> {
             hold_stdin: prepared.command.hold_stdin,
             close_stdin_on: prepared.command.close_stdin_on.clone(),
             done_on: prepared.command.done_on.clone(),
+            pty: prepared.command.pty,
             orphan_ms: Some(ORPHANED),
             wall_ms: claimed.request.timeout_ms,
             grace_ms: GRACE,

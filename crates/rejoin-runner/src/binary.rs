@@ -136,6 +136,8 @@ pub(crate) async fn find_out(
         usage,
         neutral,
     } = prove(config, adapter, settings, path, &runtime).await;
+    let said = adapter.totals();
+    let (totals, usage) = (said.unwrap_or(totals), said.unwrap_or(usage));
     let no_resume = match (resume, adapter.probe()) {
         (true, _) | (false, None) => None,
         (false, Some(args)) => {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rejoin_agents::{ADAPTERS, Adapter, adapter};
+
 /// Settings of one agent (`[agents.NAME]`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentConfig {
@@ -14,16 +16,28 @@ pub struct AgentConfig {
     pub resume: Option<bool>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RunnerConfig {
     /// `REJOIN_HOME`: turn folders lie in it.
     pub home: PathBuf,
     pub agents: BTreeMap<String, AgentConfig>,
     /// The caller's environment, of which the agent gets what concerns it.
     pub env: Vec<(String, String)>,
+    /// Agents that the configuration describes.
+    pub described: Vec<&'static dyn Adapter>,
 }
 
 impl RunnerConfig {
+    /// Built in, or described.
+    pub fn adapter(&self, name: &str) -> Option<&'static dyn Adapter> {
+        let described = || self.described.iter().copied().find(|a| a.name() == name);
+        adapter(name).or_else(described)
+    }
+
+    pub fn adapters(&self) -> impl Iterator<Item = &'static dyn Adapter> {
+        ADAPTERS.iter().chain(&self.described).copied()
+    }
+
     pub fn agent(&self, name: &str) -> AgentConfig {
         self.agents.get(name).cloned().unwrap_or_default()
     }

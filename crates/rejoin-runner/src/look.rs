@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Overlay, SessionAt, adapter, compose_env};
+use rejoin_agents::{Adapter, Overlay, SessionAt, compose_env};
 use rejoin_core::{
     Capability, EnvelopeFact, FileMark, Folder, FolderFact, PinFacts, Request, SessionFact,
     Situation, SnapshotFact,
@@ -32,6 +32,7 @@ pub struct Looked {
     pub outlook: Outlook,
     pub session: Option<SessionLook>,
     pub cannot: Option<String>,
+    cannot_resume: Option<String>,
 }
 
 /// The session that could serve, compared with what was confirmed.
@@ -59,7 +60,9 @@ pub async fn ground(
     agent: &str,
     workdir: &str,
 ) -> Result<Ground> {
-    let adapter = adapter(agent).ok_or_else(|| Error::UnknownAgent(agent.to_owned()))?;
+    let adapter = config
+        .adapter(agent)
+        .ok_or_else(|| Error::UnknownAgent(agent.to_owned()))?;
     let folder = folder::look(Path::new(workdir)).map_err(|source| Error::Folder {
         path: workdir.to_owned(),
         source,
@@ -112,6 +115,7 @@ pub async fn look(
         outlook,
         session,
         cannot,
+        cannot_resume: adapter.cannot_resume(),
     })
 }
 
@@ -199,7 +203,10 @@ impl Looked {
             policy: request.policy(),
             history: self.outlook.history(),
             runtime: &facts.runtime,
-            capability: match (&facts.no_resume, facts.proven) {
+            capability: match (
+                self.cannot_resume.as_ref().or(facts.no_resume.as_ref()),
+                facts.proven,
+            ) {
                 (Some(why), _) => Capability::Absent(why),
                 (None, true) => Capability::Proven,
                 (None, false) => Capability::Probed,

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rejoin_agents::adapter;
 use rejoin_core::{ConversationId, TurnId};
 use rejoin_hub::{Accepted, AttemptPlan, Claimed, Next};
 use rejoin_store::Attempt;
@@ -194,7 +193,10 @@ impl Runner {
         cancel: watch::Receiver<bool>,
     ) -> Result<()> {
         let name = claimed.turn.agent.as_str();
-        let adapter = adapter(name).ok_or_else(|| Error::UnknownAgent(name.to_owned()))?;
+        let adapter = self
+            .config
+            .adapter(name)
+            .ok_or_else(|| Error::UnknownAgent(name.to_owned()))?;
         let plan = AttemptPlan::read(attempt)?;
         let pump = Pump {
             link: &self.hub,

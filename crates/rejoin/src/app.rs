@@ -59,6 +59,7 @@ impl App {
                 home,
                 agents: config.agents.clone(),
                 env,
+                described: config.described.clone(),
             },
         );
         for trouble in runner.recover().await? {

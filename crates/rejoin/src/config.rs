@@ -3,6 +3,7 @@
 //! One table ([`keys`]) says what there is. A mistake is an error that names its line. What a
 //! repository's file could abuse counts only after `rejoin trust`.
 
+mod described;
 mod environment;
 mod file;
 mod keys;
@@ -17,6 +18,7 @@ mod trust;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rejoin_agents::Adapter;
 use rejoin_core::{AfterCompaction, ModelChange, PermissionMode, Scope};
 use rejoin_runner::AgentConfig;
 use serde::de::DeserializeOwned;
@@ -32,11 +34,13 @@ pub(crate) use setting::Setting;
 pub(crate) use trust::{TrustList, TrustState, TrustedFile, real_place};
 
 /// What the commands use.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) default_agent: String,
     pub(crate) permission: Option<PermissionMode>,
     pub(crate) agents: BTreeMap<String, AgentConfig>,
+    /// Agents of the user's own.
+    pub(crate) described: Vec<&'static dyn Adapter>,
     pub(crate) models: BTreeMap<String, String>,
     pub(crate) disabled: Vec<String>,
     pub(crate) context_threshold: f64,
@@ -90,6 +94,7 @@ impl Config {
             default_agent: or_default(loaded, "default_agent")?,
             permission: of(loaded, "permission")?,
             agents: BTreeMap::new(),
+            described: vec![],
             models: BTreeMap::new(),
             disabled: vec![],
             context_threshold: or_default(loaded, "resume.context_threshold")?,
@@ -107,6 +112,7 @@ impl Config {
                 config.agent(name, setting)?;
             }
         }
+        config.described = described::all(loaded)?;
         Ok(config)
     }
 

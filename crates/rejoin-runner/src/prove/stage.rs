@@ -113,6 +113,7 @@ impl<'a> Stage<'a> {
             home: dir.path().join("rejoin"),
             agents: [(name.to_owned(), settings)].into(),
             env,
+            described: vec![],
         };
         let hub = Hub {
             store: Store::open_sqlite(&config.home.join("rejoin.db"))

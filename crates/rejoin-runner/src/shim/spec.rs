@@ -24,6 +24,8 @@ pub struct Spec {
     /// After an output line with one of these as top-level `type` the CLI has `linger_ms` to end.
     pub done_on: Vec<String>,
     pub linger_ms: u64,
+    /// Its stdout is a terminal, of which `out` gets what it would show.
+    pub pty: bool,
     /// A held stdin is closed when nobody has been connected for this long.
     pub orphan_ms: Option<u64>,
     pub wall_ms: Option<u64>,
@@ -49,6 +51,7 @@ impl Default for Spec {
             close_stdin_on: Vec::new(),
             done_on: Vec::new(),
             linger_ms: 1000,
+            pty: false,
             orphan_ms: None,
             wall_ms: None,
             idle_ms: None,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rejoin_agents::{ADAPTERS, Adapter, Facts, ProofRow, adapter, compose_env};
+use rejoin_agents::{Adapter, Facts, ProofRow, compose_env};
 use rejoin_core::{Runtime, TotalsScope};
 use rejoin_hub::Hub;
 use rejoin_runner::{RunnerConfig, inspect};
@@ -24,7 +24,7 @@ pub(super) async fn look(
 ) -> Result<Vec<Value>> {
     report.section("agents");
     if let Some(name) = prove.filter(|n| *n != "all")
-        && adapter(name).is_none_or(|a| a.program().is_none())
+        && runner.adapter(name).is_none_or(|a| a.program().is_none())
     {
         return Err(
             Failure::not_found(format!("there is no agent `{name}` to prove"))
@@ -32,7 +32,7 @@ pub(super) async fn look(
         );
     }
     let mut seen = vec![];
-    for adapter in ADAPTERS.iter().copied() {
+    for adapter in runner.adapters() {
         let wanted = prove.is_some_and(|name| name == "all" || name == adapter.name());
         let look = Look {
             config,
@@ -44,13 +44,14 @@ pub(super) async fn look(
         seen.push(look.one(report, wanted).await);
     }
     let others = config.agents.keys().map(String::as_str);
-    for name in others.filter(|n| adapter(n).is_none()) {
-        report.note(name, "configured, but this version cannot run it yet");
+    for name in others.filter(|n| runner.adapter(n).is_none()) {
+        let text = "configured, but neither built in nor described (kind = \"command\")";
+        report.note(name, text);
         seen.push(json!({"name": name, "found": false}));
     }
     let default = config.default_agent.as_str();
-    if adapter(default).is_none() {
-        let text = "the default agent, but this version cannot run it yet";
+    if runner.adapter(default).is_none() {
+        let text = "the default agent, but rejoin does not know it";
         report.bad(
             default,
             text,

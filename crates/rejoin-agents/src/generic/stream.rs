@@ -1,0 +1,197 @@
+//! What a described CLI prints.
+
+use rejoin_core::{Class, EventBody, Failure, Micros, Outcome, SessionId, Usage};
+use serde_json::Value;
+
+use super::GenericConfig;
+use crate::stream::{Answer, End, EndCause, Ran, StreamParser};
+
+pub(super) struct Stream {
+    name: &'static str,
+    config: GenericConfig,
+    session: Option<SessionId>,
+    text: String,
+    usage: Usage,
+    total: Option<Micros>,
+    done: bool,
+    error: Option<String>,
+    stderr: Vec<String>,
+    unknown_lines: u64,
+}
+
+/// Lines of stderr that are kept, the last ones.
+const KEPT: usize = 20;
+
+impl Stream {
+    pub(super) fn new(name: &'static str, config: GenericConfig) -> Self {
+        Self {
+            name,
+            config,
+            session: None,
+            text: String::new(),
+            usage: Usage::default(),
+            total: None,
+            done: false,
+            error: None,
+            stderr: vec![],
+            unknown_lines: 0,
+        }
+    }
+
+    fn json(&mut self, line: &Value) -> Vec<EventBody> {
+        let config = &self.config;
+        let mut events = vec![];
+        let number = |pick: &Option<super::Pick>| pick.as_ref()?.find(line)?.as_u64();
+        let named = config.session_from.as_ref().and_then(|p| p.text(line));
+        if let Some(id) = named.and_then(|id| SessionId::new(id).ok())
+            && self.session.is_none()
+        {
+            events.push(EventBody::TurnStarted {
+                session_id: Some(id.to_string()),
+                model: None,
+                version: None,
+                tools: vec![],
+                permission: None,
+            });
+            self.session = Some(id);
+        }
+        for text in config.text_from.iter().filter_map(|p| p.text(line)) {
+            self.text.push_str(&text);
+            events.push(EventBody::Text {
+                text,
+                parent_tool: None,
+            });
+        }
+        self.usage.input += number(&config.input_from).unwrap_or(0);
+        self.usage.output += number(&config.output_from).unwrap_or(0);
+        let cost = config
+            .cost_from
+            .as_ref()
+            .and_then(|p| p.find(line)?.as_f64());
+        self.total = cost.and_then(Micros::from_dollars).or(self.total);
+        self.error = config
+            .error_from
+            .as_ref()
+            .and_then(|p| p.text(line))
+            .or(self.error.take());
+        let done = config.done_on.as_deref();
+        self.done |= done.is_some() && line["type"].as_str() == done;
+        events
+    }
+
+    fn refused(&self, end: &End) -> bool {
+        let said = self.config.refused.as_ref().is_some_and(|words| {
+            let spoken = self.stderr.iter().chain(&self.error);
+            self.text.is_empty() && spoken.into_iter().any(|line| line.contains(words.as_str()))
+        });
+        let other = match (&end.asked_session, &self.session) {
+            (Some(asked), Some(opened)) => asked != opened,
+            _ => false,
+        };
+        said || other
+    }
+
+    fn outcome(&self, end: &End) -> Outcome {
+        let failed = |class, message: String| Outcome::Failed(Failure { class, message });
+        let name = self.name;
+        if self.refused(end) {
+            let message = format!("{name} does not know the session");
+            return failed(Class::Refused, message);
+        }
+        let finished = self.config.done_on.is_none() || self.done;
+        let seen = end.code == Some(0) || (end.cause == EndCause::Unseen && self.done);
+        if seen && finished && !end.torn && self.error.is_none() && !self.text.trim().is_empty() {
+            return Outcome::Succeeded;
+        }
+        let last = self.stderr.last().cloned();
+        let said = self.error.clone().or(last).unwrap_or_default();
+        match end.cause {
+            EndCause::Cancelled => Outcome::Cancelled,
+            EndCause::WallLimit | EndCause::IdleLimit => {
+                failed(Class::TimeLimit, "it took longer than allowed".into())
+            }
+            EndCause::CostLimit => failed(Class::CostLimit, "it cost more than allowed".into()),
+            EndCause::SpoolFull | EndCause::DiskFull => failed(
+                Class::DiskFull,
+                "there is no room for what it prints".into(),
+            ),
+            EndCause::NotStarted => failed(Class::NotStarted, said),
+            EndCause::Unseen => Outcome::Lost(Failure {
+                class: Class::Lost,
+                message: format!("{name} is gone and left no last word"),
+            }),
+            EndCause::ByItself => match (end.code, end.signal) {
+                (_, Some(signal)) => failed(
+                    Class::Crashed,
+                    format!("{name} was ended by signal {signal}"),
+                ),
+                (Some(0), None) => failed(Class::Unknown, format!("{name} gave no answer. {said}")),
+                (code, None) => {
+                    let code = code.unwrap_or(-1);
+                    failed(
+                        Class::Unknown,
+                        format!("{name} ended with code {code}. {said}"),
+                    )
+                }
+            },
+        }
+    }
+}
+
+impl StreamParser for Stream {
+    fn line(&mut self, line: &[u8]) -> Vec<EventBody> {
+        if self.config.text_from.is_empty() {
+            // Everything it prints is the answer.
+            let text = String::from_utf8_lossy(line)
+                .trim_end_matches('\r')
+                .to_owned()
+                + "\n";
+            self.text.push_str(&text);
+            return vec![EventBody::Text {
+                text,
+                parent_tool: None,
+            }];
+        }
+        match serde_json::from_slice::<Value>(line) {
+            Ok(value) if value.is_object() => self.json(&value),
+            Ok(_) | Err(_) => {
+                self.unknown_lines += 1;
+                vec![EventBody::Raw {
+                    line: String::from_utf8_lossy(line).into_owned(),
+                }]
+            }
+        }
+    }
+
+    fn stderr(&mut self, line: &[u8]) {
+        if self.stderr.len() == KEPT {
+            self.stderr.remove(0);
+        }
+        self.stderr.push(String::from_utf8_lossy(line).into_owned());
+    }
+
+    fn answers(&mut self) -> Vec<Answer> {
+        vec![]
+    }
+
+    fn finish(self: Box<Self>, end: &End) -> Ran {
+        let (outcome, refused) = (self.outcome(end), self.refused(end));
+        Ran {
+            outcome,
+            refused,
+            text: self.text.trim_end().to_owned(),
+            // A CLI that is told its session has no need to say it.
+            session: self.session.or_else(|| end.asked_session.clone()),
+            model: None,
+            version: None,
+            usage: self.usage,
+            total: self.total,
+            context: None,
+            denied: vec![],
+            tools_run: 0,
+            trail: vec![],
+            compacted: false,
+            unknown_lines: self.unknown_lines,
+        }
+    }
+}
