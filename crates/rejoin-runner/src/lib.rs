@@ -26,7 +26,9 @@ pub mod shim;
 pub mod shim_link;
 pub mod spool;
 pub mod turn;
+mod words;
 
 pub use config::{AgentConfig, RunnerConfig};
 pub use error::{Error, Result};
 pub use turn::{IfBusy, Runner};
+pub use words::{Words, in_words};

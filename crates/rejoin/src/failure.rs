@@ -2,6 +2,8 @@
 
 pub(crate) mod codes;
 
+use std::io;
+
 use rejoin_core::Class;
 use rejoin_hub::Error as HubError;
 use rejoin_runner::Error as RunnerError;
@@ -55,6 +57,18 @@ impl Failure {
         Self::new(codes::UNAVAILABLE, message)
     }
 
+    /// The working folder, named once: what the system says names it again.
+    pub(crate) fn folder(path: &str, error: &io::Error) -> Self {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "does not exist".to_owned(),
+            io::ErrorKind::NotADirectory => "is not a folder".into(),
+            io::ErrorKind::PermissionDenied => "may not be entered".into(),
+            io::ErrorKind::InvalidInput => "has a name that is not UTF-8".into(),
+            other => format!("cannot be used: {other}"),
+        };
+        Self::usage(format!("the working folder {path} {why}")).try_this("rejoin send -w . \"…\"")
+    }
+
     #[must_use]
     pub(crate) fn try_this(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
@@ -81,7 +95,7 @@ impl From<RunnerError> for Failure {
                 Self::new(codes::AGENT_MISSING, text + "; nothing was sent").try_this(install)
             }
             RunnerError::NotThatAgent { .. } => Self::new(codes::AGENT_MISSING, text),
-            RunnerError::Folder { .. } => Self::usage(text).try_this("rejoin send -w . \"…\""),
+            RunnerError::Folder { path, source } => Self::folder(&path, &source),
             RunnerError::WouldReseed { .. } => Self::new(
                 codes::WOULD_RESEED,
                 text + "; nothing was sent and the message was not kept",

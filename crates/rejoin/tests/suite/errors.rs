@@ -80,8 +80,34 @@ fn usage() {
     "#);
     assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "/no/such/folder", "hi"]), @r#"
     exit 2, usage
-    error: the working folder /no/such/folder cannot be used: failed to canonicalize path `/no/such/folder`: No such file or directory (os error 2)
-      try: name a folder that exists with -w
+    error: the working folder /no/such/folder does not exist
+      try: rejoin send -w . "…"
+    "#);
+    std::fs::write(world.work().join("file"), "").unwrap();
+    assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "file", "hi"]), @r#"
+    exit 2, usage
+    error: the working folder file is not a folder
+      try: rejoin send -w . "…"
+    "#);
+    let gone = world.root().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    world
+        .run(&[
+            "send",
+            "-a",
+            "demo",
+            "-k",
+            "gone",
+            "-w",
+            gone.to_str().unwrap(),
+            "hi",
+        ])
+        .ok();
+    std::fs::remove_dir(&gone).unwrap();
+    assert_snapshot!(said(&world, &["send", "-k", "gone", "hi"]), @r#"
+    exit 2, usage
+    error: the working folder /world/gone does not exist
+      try: rejoin send -w . "…"
     "#);
     assert_snapshot!(said(&world, &["list", "--cursor", "x"]), @r#"
     exit 2, usage
