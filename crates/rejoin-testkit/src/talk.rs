@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::chronicle::{assert_same_told, foreseen};
 use crate::words::{answer, assert_shown, texts, user};
 use crate::world::{Done, World};
 
@@ -24,11 +25,22 @@ impl Talk {
         }
     }
 
-    /// A turn that succeeds; the model is shown everything once.
+    /// A turn that succeeds; the model is shown everything once. It goes as `explain --next` says
+    /// before, also after one that failed.
     #[track_caller]
     pub fn good(&mut self, verdict: &str, more: &[&str]) -> Value {
+        let begun = !self.words.is_empty();
+        let foreseen = begun.then(|| foreseen(&self.world, more)).flatten();
         self.n += 1;
         let turn = self.world.say(self.n, more);
+        if let Some(next) = foreseen {
+            assert_eq!(
+                (&next["verdict"], &next["reason"]),
+                (&turn["verdict"], &turn["reason"]),
+                "foreseen: {next:#}"
+            );
+            assert_same_told(&next, &turn);
+        }
         assert_eq!(
             (&turn["verdict"], &turn["status"]),
             (&json!(verdict), &json!("succeeded"))
