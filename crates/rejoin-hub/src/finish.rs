@@ -115,6 +115,8 @@ impl Hub {
         let verdict = decided.as_ref().and_then(|t| t.verdict);
         let reason = decided.and_then(|t| t.reason);
         let reference = format!("{handle}:{last_seq}");
+        let mut notes = settled.record.notes.clone();
+        notes.extend(settled.error.as_ref().map(|e| e.class.advise(&handle)));
         let line = summary(&SummaryFacts {
             status: settled.status,
             verdict,
@@ -134,7 +136,7 @@ impl Hub {
             duration_ms: duration_ms(turn.started_at, now),
             failure: settled.error.as_ref(),
             tools_run: settled.record.tools_run,
-            notes: &settled.record.notes,
+            notes: &notes,
         });
         let ending = Ending {
             status: settled.status,

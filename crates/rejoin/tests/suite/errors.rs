@@ -315,8 +315,7 @@ fn a_turn_that_fails() {
     let done = world.run(&["send", "-a", "demo", "hi"]);
     assert_eq!((done.code, done.stdout.as_str()), (1, ""));
     assert_snapshot!(masked(&world, &done.stderr), @r#"
-    rejoin: failed, unknown: failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20) · tmqx:1 kept, no tool ran · demo demo
-      try: rejoin explain tmqx
+    rejoin: failed, unknown: failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20) · tmqx:1 kept, no tool ran · demo demo · rejoin explain tmqx
     "#);
     let turn = world.run(&["reply", "--json", "hi again"]);
     assert_snapshot!(super::terminal::masked_json(&world, &turn.json()["error"]), @r#"
