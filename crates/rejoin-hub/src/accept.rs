@@ -193,7 +193,7 @@ async fn settle_request(
         settings.insert(agent.to_string(), incoming.flags.settled());
         tx.set_agent_settings(c.id, &settings).await?;
     }
-    Ok(incoming.flags.over(c, agent, incoming.request.clone()))
+    Ok(incoming.flags.over(c, agent, &incoming.request))
 }
 
 /// A replay returns the same turn and never runs again; another message under the key is refused.

@@ -6,6 +6,7 @@ mod accept;
 mod claim;
 mod clock;
 mod error;
+mod estimate;
 pub mod fault;
 mod find;
 mod finish;

@@ -105,7 +105,7 @@ impl TurnFlags {
     }
 
     /// The turn's own request; what it asks for besides comes in `request`.
-    pub fn over(&self, c: &Conversation, agent: &AgentName, request: TurnRequest) -> TurnRequest {
+    pub fn over(&self, c: &Conversation, agent: &AgentName, request: &TurnRequest) -> TurnRequest {
         let settings = c.settings.get(agent.as_str()).cloned();
         let own = settings.unwrap_or_else(|| self.settled());
         // What was denied once stays denied: a flag of one turn may add to it.
@@ -123,7 +123,7 @@ impl TurnFlags {
                 tools: self.tools.clone().or(own.tools),
                 deny_tools,
             },
-            ..request
+            ..request.clone()
         }
     }
 }

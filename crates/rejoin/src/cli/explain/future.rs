@@ -1,7 +1,7 @@
 //! `rejoin explain CONV --next`: the same look and decision as a turn, and nothing is run.
 
 use rejoin_core::{
-    AgentName, Decision, Hold, Message, MessageState, Role, Sent, TurnPlan, Verdict, decide,
+    AgentName, Decision, Hold, Message, MessageState, Micros, Role, Sent, TurnPlan, Verdict, decide,
 };
 use rejoin_hub::{TurnFlags, TurnRequest};
 use rejoin_runner::in_words;
@@ -15,6 +15,7 @@ use super::{ExplainArgs, refusal, worth};
 use crate::app::App;
 use crate::cli::send::folder_text;
 use crate::failure::{Failure, Result};
+use crate::output::figures::money;
 use crate::output::{Line, Tone};
 
 pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
@@ -35,7 +36,16 @@ pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
         Ok(plan) => Some(sent(app, &conversation, &looked, plan).await?),
         Err(_) => None,
     };
+    let cost = match (&decision.plan, sent) {
+        (Ok(plan), Some(sent)) => {
+            let model = request.model.as_deref();
+            hub.estimate_next(conversation.id, &agent, model, plan, sent)
+                .await?
+        }
+        _ => None,
+    };
     let foreseen = Foreseen {
+        cost,
         checks: checks(&decision),
         decision,
         sent,
@@ -62,6 +72,8 @@ struct Foreseen<'a> {
     checks: Value,
     /// None if nothing would be sent.
     sent: Option<Sent>,
+    /// None if nothing is known to estimate it from.
+    cost: Option<Micros>,
     agent: &'a AgentName,
     request: &'a TurnRequest,
     looked: &'a Looked,
@@ -77,7 +89,7 @@ impl Foreseen<'_> {
         };
         json!({
             "verdict": verdict.map(Verdict::as_str), "reason": reason, "checks": self.checks,
-            "sent": self.sent, "cost_estimate_usd": null,
+            "sent": self.sent, "cost_estimate_usd": self.cost.map(Micros::dollars),
         })
     }
 
@@ -127,6 +139,10 @@ impl Foreseen<'_> {
         if let Some(sent) = &self.sent {
             page.row("sends", &told(sent, Tense::Future));
         }
+        if let Some(cost) = self.cost {
+            let cost = money(Some(cost.dollars()));
+            page.row("costs", &format!("≈ {cost}, by what earlier turns cost"));
+        }
         let envelope = &self.request.envelope;
         page.row(
             "allows",
@@ -152,7 +168,7 @@ fn request(
         default_model: app.config.models.get(agent.as_str()).cloned(),
         ..TurnFlags::default()
     };
-    Ok(flags.over(conversation, agent, app.base_request()))
+    Ok(flags.over(conversation, agent, &app.base_request()))
 }
 
 fn checks(decision: &Decision<'_>) -> Value {
