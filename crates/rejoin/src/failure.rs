@@ -59,13 +59,17 @@ impl Failure {
 
     /// The working folder, named once: what the system says names it again.
     pub(crate) fn folder(path: &str, error: &io::Error) -> Self {
-        let why = match error.kind() {
-            io::ErrorKind::NotFound => "does not exist".to_owned(),
-            io::ErrorKind::NotADirectory => "is not a folder".into(),
-            io::ErrorKind::PermissionDenied => "may not be entered".into(),
-            io::ErrorKind::InvalidInput => "has a name that is not UTF-8".into(),
-            other => format!("cannot be used: {other}"),
-        };
+        let known = [
+            (io::ErrorKind::NotFound, "does not exist"),
+            (io::ErrorKind::NotADirectory, "is not a folder"),
+            (io::ErrorKind::PermissionDenied, "may not be entered"),
+            (io::ErrorKind::InvalidInput, "has a name that is not UTF-8"),
+        ];
+        let kind = error.kind();
+        let why = known.iter().find(|(known, _)| *known == kind).map_or_else(
+            || format!("cannot be used: {kind}"),
+            |(_, why)| (*why).to_owned(),
+        );
         Self::usage(format!("the working folder {path} {why}")).try_this("rejoin send -w . \"…\"")
     }
 
