@@ -77,7 +77,7 @@ codes! { TURNS:
     INTERRUPTED = ("interrupted", 130, "the agent was interrupted", Unanswered, Class::Interrupted.advice()),
     CRASHED = ("crashed", 1, "the agent ended without an answer", Unanswered, Class::Crashed.advice()),
     DISK_FULL = ("disk_full", 1, "no space left while it ran", Unanswered, Class::DiskFull.advice()),
-    NOT_RECORDED = ("not_recorded", 1, "it said it succeeded, but its session does not hold what was said", Unanswered, Class::NotRecorded.advice()),
+    NOT_RECORDED = ("not_recorded", 1, "it answered, but in another session than the one it was given", Unanswered, Class::NotRecorded.advice()),
     TIME_LIMIT = ("time_limit", 124, "stopped by `--timeout`", Unanswered, Class::TimeLimit.advice()),
     COST_LIMIT = ("cost_limit", 124, "stopped by `--max-cost`", Unanswered, Class::CostLimit.advice()),
     NOT_STARTED = ("not_started", 1, "the agent could not be started", Unanswered, Class::NotStarted.advice()),
@@ -188,5 +188,37 @@ mod tests {
                 .iter()
                 .all(|code| !code.next.is_empty() && code.exit > 0)
         );
+    }
+
+    /// No command of today leaves such a turn: `send` takes it back and says so itself.
+    #[test]
+    fn a_turn_that_was_held_back() {
+        let failure = rejoin_core::Failure {
+            class: Class::WouldReseed,
+            message: "the session cannot be resumed (session_missing)".into(),
+        };
+        let line = rejoin_core::summary(&rejoin_core::SummaryFacts {
+            status: rejoin_core::TurnStatus::Failed,
+            verdict: None,
+            reason: None,
+            because: None,
+            sent: rejoin_core::Sent::default(),
+            caught_up_by: None,
+            reference: "tmqx:3",
+            agent: "claude",
+            model: Some("sonnet"),
+            usage: None,
+            cost: rejoin_core::Cost::Unknown,
+            fresh_estimate: None,
+            duration_ms: 0,
+            failure: Some(&failure),
+            tools_run: 0,
+            notes: &[failure.class.advise("tmqx")],
+        });
+        let row = of_class(failure.class);
+        insta::assert_snapshot!(format!("exit {}, turn {}\n{line}", row.exit, row.word), @r#"
+        exit 5, turn would_reseed
+        rejoin: failed, would_reseed: the session cannot be resumed (session_missing) · tmqx:3 not kept, no tool ran · claude sonnet · rejoin explain tmqx --next
+        "#);
     }
 }
