@@ -125,6 +125,14 @@ fn what_does_not_explain_the_turns_is_no_price() {
     dear[0].cost.0 = 10;
     dear[2].cost.0 *= 10;
     assert_eq!(Prices::implied(&dear), None);
+    // Or changes all the time: the middle of it is nobody's price.
+    let cost = |micros| Spent {
+        cost: Micros(micros),
+        ..spent(10_000, 0, 100)
+    };
+    let restless = [cost(30_000), cost(120_000), cost(30_000), cost(120_000)];
+    assert_eq!(Prices::implied(&restless), None);
+    assert!(Prices::implied(&restless.map(|_| cost(30_000))).is_some());
     // A cache that costs more than what it saves.
     let odd = [
         Spent {
