@@ -8,6 +8,7 @@
 mod agent;
 mod compose;
 mod decide;
+mod estimate;
 mod event;
 mod handle;
 mod ids;
@@ -28,6 +29,7 @@ mod usage;
 pub use agent::{AgentName, BadName, Runtime, Version};
 pub use compose::{Composed, Material, Mismatch, Sent, compose};
 pub use decide::{Check, CheckName, Decision, Evidence, Hold, decide};
+pub use estimate::{Ahead, Prices, Spent};
 pub use event::{EventBody, StoredEvent};
 pub use handle::{Handle, HandleRef};
 pub use ids::{BadId, ConversationId, MessageId, PinId, SessionId, TurnId};

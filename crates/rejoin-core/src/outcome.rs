@@ -90,6 +90,33 @@ pub enum PinEffect {
 }
 
 impl Class {
+    /// What to type next, with `CONV` for the conversation. The message is kept, so asking to go on
+    /// is enough wherever the same may work now.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Transient
+            | Self::Refused
+            | Self::ContextOverflow
+            | Self::Poisoned
+            | Self::Interrupted
+            | Self::NotRecorded => r#"rejoin send -c CONV "please go on""#,
+            Self::Quota => r#"rejoin send -c CONV "please go on" later, or now with -a OTHER"#,
+            Self::Auth | Self::NotStarted => "rejoin doctor",
+            Self::InvalidRequest | Self::Crashed | Self::Unknown => "rejoin explain CONV",
+            Self::DiskFull => "df -h",
+            Self::TimeLimit => r#"rejoin send -c CONV --timeout LONGER "please go on""#,
+            Self::CostLimit => r#"rejoin send -c CONV --max-cost MORE "please go on""#,
+            Self::Envelope => "rejoin send --help",
+            Self::WouldReseed | Self::InUse => "rejoin explain CONV --next",
+            Self::Lost => "rejoin show CONV",
+        }
+    }
+
+    /// The same for a conversation by its name.
+    pub fn advise(self, conversation: &str) -> String {
+        self.advice().replace("CONV", conversation)
+    }
+
     pub fn on_session(self) -> PinEffect {
         match self {
             Self::Refused | Self::ContextOverflow | Self::Poisoned => PinEffect::Retire,

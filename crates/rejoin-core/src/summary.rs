@@ -112,9 +112,11 @@ fn ended_badly(line: &mut String, f: &SummaryFacts<'_>) {
         0 => "no tool ran".to_owned(),
         n => format!("{} ran", count(n, "tool")),
     };
+    let held_back = f.failure.is_some_and(|f| f.class == Class::WouldReseed);
+    let kept = if held_back { "not kept" } else { "kept" };
     let _ = write!(
         line,
-        " · {} kept, {tools} · {}",
+        " · {} {kept}, {tools} · {}",
         f.reference,
         agent_model(f)
     );

@@ -1,15 +1,13 @@
 //! Accepts a message: one transaction, before anything is started for it.
 
-use rejoin_core::{AgentName, ConversationId, EventBody, PermissionMode, Role, Scope, TurnId};
-use rejoin_store::{
-    AgentSettings, Conversation, NewConversation, NewMessage, NewTurn, StoredTurn, Tx,
-};
+use rejoin_core::{AgentName, ConversationId, EventBody, Role, Scope, TurnId};
+use rejoin_store::{Conversation, NewConversation, NewMessage, NewTurn, StoredTurn, Tx};
 use serde_json::Value;
 
 use crate::Hub;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
-use crate::request::TurnRequest;
+use crate::request::{TurnFlags, TurnRequest};
 
 /// A message as it comes in.
 #[derive(Debug, Clone)]
@@ -19,17 +17,12 @@ pub struct Incoming {
     /// None: the agent of the newest turn, or `default_agent` in a new conversation.
     pub agent: Option<AgentName>,
     pub default_agent: AgentName,
-    /// None: the conversation's folder, or `here` in a new one.
-    pub workdir: Option<String>,
+    /// Where a new conversation lives, if its flags name no folder.
     pub here: String,
     pub title: Option<String>,
     pub scope: Scope,
-    /// Overrides for this turn; in a new conversation they become its own.
-    pub permission: Option<PermissionMode>,
-    pub tools: Option<Vec<String>>,
-    pub deny_tools: Option<Vec<String>>,
-    pub model: Option<String>,
-    pub default_model: Option<String>,
+    /// In a new conversation they become its own.
+    pub flags: TurnFlags,
     pub request: TurnRequest,
     pub client_key: Option<String>,
     pub refuse_if_busy: bool,
@@ -173,10 +166,11 @@ impl Hub {
                 .clone()
                 .unwrap_or_else(|| incoming.default_agent.clone()),
             workdir: incoming
+                .flags
                 .workdir
                 .clone()
                 .unwrap_or_else(|| incoming.here.clone()),
-            permission: incoming.permission.unwrap_or_default(),
+            permission: incoming.flags.permission.unwrap_or_default(),
             scope: incoming.scope,
             now,
         };
@@ -187,45 +181,19 @@ impl Hub {
     }
 }
 
-/// The turn's own request: flags of this turn over what belongs to the conversation. The first turn
-/// with an agent settles model and tools for it.
+/// The first turn with an agent settles model and tools for it.
 async fn settle_request(
     tx: &mut Tx,
     incoming: &Incoming,
     c: &Conversation,
     agent: &AgentName,
 ) -> Result<TurnRequest> {
-    let mut settings = c.settings.clone();
-    if !settings.contains_key(agent.as_str()) {
-        let own = AgentSettings {
-            model: incoming.model.clone(),
-            tools: incoming.tools.clone(),
-            deny_tools: incoming.deny_tools.clone().unwrap_or_default(),
-        };
-        settings.insert(agent.to_string(), own);
+    if !c.settings.contains_key(agent.as_str()) {
+        let mut settings = c.settings.clone();
+        settings.insert(agent.to_string(), incoming.flags.settled());
         tx.set_agent_settings(c.id, &settings).await?;
     }
-    let own = settings.get(agent.as_str()).cloned().unwrap_or_default();
-    let mut request = incoming.request.clone();
-    request.workdir = incoming
-        .workdir
-        .clone()
-        .unwrap_or_else(|| c.workdir.clone());
-    request.model = incoming
-        .model
-        .clone()
-        .or(own.model)
-        .or_else(|| incoming.default_model.clone());
-    request.envelope.mode = incoming.permission.unwrap_or(c.permission);
-    request.envelope.tools = incoming.tools.clone().or(own.tools);
-    // What was denied once stays denied: a flag of one turn may add to it.
-    request.envelope.deny_tools = own.deny_tools;
-    for denied in incoming.deny_tools.iter().flatten() {
-        if !request.envelope.deny_tools.contains(denied) {
-            request.envelope.deny_tools.push(denied.clone());
-        }
-    }
-    Ok(request)
+    Ok(incoming.flags.over(c, agent, &incoming.request))
 }
 
 /// A replay returns the same turn and never runs again; another message under the key is refused.

@@ -1,8 +1,8 @@
 //! Ends a turn: outcome, answer, cost and pin in one transaction.
 
 use rejoin_core::{
-    Context, Cost, EventBody, Failure, FileMark, Pin, PinId, Role, SummaryFacts, ToolNote,
-    TurnStatus, Usage, summary,
+    Context, Cost, EventBody, Failure, FileMark, Pin, PinId, Role, Spent, SummaryFacts, ToolNote,
+    TurnStatus, Usage, Verdict, summary,
 };
 use rejoin_store::{Ending, NewMessage, TurnRecord};
 use serde_json::Value;
@@ -67,6 +67,20 @@ impl Hub {
             .await?
             .short_handle(&claimed.conversation.handle)
             .await?;
+        let fresh_estimate = match (settled.usage, settled.cost, settled.status) {
+            (Some(usage), Cost::Known(cost), TurnStatus::Succeeded) if usage.cache_read > 0 => {
+                let held = settled.context.map(|c| c.used);
+                let resumed = true;
+                let this = Spent {
+                    usage,
+                    cost,
+                    resumed,
+                    held,
+                };
+                self.estimate_fresh(turn, this).await?
+            }
+            _ => None,
+        };
         let mut tx = self.store.begin().await?;
         let answer = match (&settled.answer, reply) {
             (Some(text), Some(id)) => {
@@ -120,6 +134,8 @@ impl Hub {
         let verdict = decided.as_ref().and_then(|t| t.verdict);
         let reason = decided.and_then(|t| t.reason);
         let reference = format!("{handle}:{last_seq}");
+        let mut notes = settled.record.notes.clone();
+        notes.extend(settled.error.as_ref().map(|e| e.class.advise(&handle)));
         let line = summary(&SummaryFacts {
             status: settled.status,
             verdict,
@@ -135,11 +151,16 @@ impl Hub {
                 .or(claimed.request.model.as_deref()),
             usage: settled.usage,
             cost: settled.cost,
-            fresh_estimate: None,
+            fresh_estimate: fresh_estimate.filter(|_| {
+                matches!(
+                    verdict,
+                    Some(Verdict::Resumed | Verdict::Restored | Verdict::Live)
+                )
+            }),
             duration_ms: duration_ms(turn.started_at, now),
             failure: settled.error.as_ref(),
             tools_run: settled.record.tools_run,
-            notes: &settled.record.notes,
+            notes: &notes,
         });
         let ending = Ending {
             status: settled.status,

@@ -6,6 +6,7 @@ mod accept;
 mod claim;
 mod clock;
 mod error;
+mod estimate;
 pub mod fault;
 mod find;
 mod finish;
@@ -26,7 +27,7 @@ pub use finish::{PinEnd, Settled};
 pub use link::HubLink;
 pub use outlook::{Candidate, Outlook};
 pub use progress::{AttemptPlan, BeginAttempt, Confirmed, PinStart};
-pub use request::{FreshWish, TurnRequest};
+pub use request::{FreshWish, TurnFlags, TurnRequest};
 pub use view::{ConversationView, MessageView, SessionView, TurnView};
 
 /// Owns the state. Cheap to clone.

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use rejoin_agents::Facts;
-use rejoin_core::{Budget, EventBody, Message, PinId, Record, TurnId, TurnPlan};
+use rejoin_core::{Budget, ConversationId, EventBody, Message, PinId, Record, TurnId, TurnPlan};
 
 use crate::claim::Claimed;
 use crate::error::Result;
@@ -18,13 +18,13 @@ pub trait HubLink: Send + Sync {
     fn outlook(&self, claimed: &Claimed) -> impl Future<Output = Result<Outlook>> + Send;
     fn rest(
         &self,
-        claimed: &Claimed,
+        c: ConversationId,
         outlook: &Outlook,
         plan: &TurnPlan,
     ) -> impl Future<Output = Result<Vec<Message>>> + Send;
     fn record(
         &self,
-        claimed: &Claimed,
+        c: ConversationId,
         outlook: &Outlook,
         budget: Budget,
     ) -> impl Future<Output = Result<Record>> + Send;
@@ -79,15 +79,15 @@ impl HubLink for Hub {
 
     async fn rest(
         &self,
-        claimed: &Claimed,
+        c: ConversationId,
         outlook: &Outlook,
         plan: &TurnPlan,
     ) -> Result<Vec<Message>> {
-        Hub::rest(self, claimed.conversation.id, outlook, plan).await
+        Hub::rest(self, c, outlook, plan).await
     }
 
-    async fn record(&self, claimed: &Claimed, outlook: &Outlook, budget: Budget) -> Result<Record> {
-        Hub::record(self, claimed.conversation.id, outlook, budget).await
+    async fn record(&self, c: ConversationId, outlook: &Outlook, budget: Budget) -> Result<Record> {
+        Hub::record(self, c, outlook, budget).await
     }
 
     async fn begin(&self, claimed: &Claimed, begin: &BeginAttempt<'_>) -> Result<()> {

@@ -1,7 +1,8 @@
 //! What the sender asked for beyond the text: kept with the turn, so that whoever runs it later
 //! runs the same.
 
-use rejoin_core::{Envelope, Fresh, Micros, Policy, Request};
+use rejoin_core::{AgentName, Envelope, Fresh, Micros, PermissionMode, Policy, Request};
+use rejoin_store::{AgentSettings, Conversation};
 use serde::{Deserialize, Serialize};
 
 /// One turn's wishes.
@@ -75,6 +76,54 @@ impl TurnRequest {
             fresh,
             no_reseed: self.no_reseed,
             relocate: self.relocate,
+        }
+    }
+}
+
+/// Flags of one turn, over what belongs to the conversation. A turn and its prediction are made from
+/// the same.
+#[derive(Debug, Clone, Default)]
+pub struct TurnFlags {
+    /// None: the conversation's folder.
+    pub workdir: Option<String>,
+    pub permission: Option<PermissionMode>,
+    pub tools: Option<Vec<String>>,
+    pub deny_tools: Option<Vec<String>>,
+    pub model: Option<String>,
+    /// The configured one, where neither flag nor conversation says anything.
+    pub default_model: Option<String>,
+}
+
+impl TurnFlags {
+    /// What they settle for an agent when they come with its first turn.
+    pub fn settled(&self) -> AgentSettings {
+        AgentSettings {
+            model: self.model.clone(),
+            tools: self.tools.clone(),
+            deny_tools: self.deny_tools.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The turn's own request; what it asks for besides comes in `request`.
+    pub fn over(&self, c: &Conversation, agent: &AgentName, request: &TurnRequest) -> TurnRequest {
+        let settings = c.settings.get(agent.as_str()).cloned();
+        let own = settings.unwrap_or_else(|| self.settled());
+        // What was denied once stays denied: a flag of one turn may add to it.
+        let mut deny_tools = own.deny_tools;
+        for denied in self.deny_tools.iter().flatten() {
+            if !deny_tools.contains(denied) {
+                deny_tools.push(denied.clone());
+            }
+        }
+        TurnRequest {
+            workdir: self.workdir.clone().unwrap_or_else(|| c.workdir.clone()),
+            model: (self.model.clone().or(own.model)).or_else(|| self.default_model.clone()),
+            envelope: Envelope {
+                mode: self.permission.unwrap_or(c.permission),
+                tools: self.tools.clone().or(own.tools),
+                deny_tools,
+            },
+            ..request.clone()
         }
     }
 }

@@ -240,7 +240,7 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
         error: turn.error.as_ref().map(|e| ErrorView {
             class: e.class.to_string(),
             message: e.message.clone(),
-            next: Some(format!("rejoin explain {handle}")),
+            next: Some(e.class.advise(&handle)),
         }),
         summary: turn.summary.clone(),
         verdict: turn.verdict.map(|v| v.to_string()),

@@ -5,9 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{ChosenBy, CommandSpec, MARKER, Place, Records, RunOrder, SessionAt};
-use rejoin_core::{
-    Budget, Composed, Decision, Material, Message, Role, SessionId, TurnPlan, compose,
-};
+use rejoin_core::{Decision, SessionId, TurnPlan};
 use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, HubLink, PinStart, fault};
 use rejoin_store::TurnRecord;
 
@@ -20,6 +18,7 @@ use crate::process::{SELF, ShimChild, spawn_shim};
 use crate::record::record;
 use crate::relocate::bring_here;
 use crate::shim::Spec;
+use crate::words::{Words, in_words, others};
 
 /// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
 const ORPHANED: u64 = 2_000;
@@ -52,7 +51,15 @@ impl<L: HubLink> Preparing<'_, L> {
         decision: &Decision<'_>,
     ) -> Result<Prepared> {
         let (claimed, looked) = (self.claimed, self.looked);
-        let (composed, caught_up_by) = self.words(plan).await?;
+        let conversation = claimed.conversation.id;
+        let Words { composed, rest } = in_words(
+            self.link,
+            conversation,
+            &looked.outlook,
+            plan,
+            &claimed.message,
+        )
+        .await?;
         let new_session = self.link.clock().foreign_id()?;
         let prompt_id = self.link.clock().foreign_id()?.to_string();
         let outside = self.outside(&composed.message);
@@ -94,7 +101,7 @@ impl<L: HubLink> Preparing<'_, L> {
         let session = order.session().clone();
         let command = looked.adapter.command(&order);
         let mut record = record(claimed, looked, plan, decision, &composed, &command);
-        record.caught_up_by = caught_up_by;
+        record.caught_up_by = others(&rest, &claimed.turn.agent);
         record.session_id = self.asked(plan, &session).map(ToString::to_string);
         let mut folder = looked.folder.clone();
         folder.checkout = pinned
@@ -243,33 +250,6 @@ impl<L: HubLink> Preparing<'_, L> {
         found.retain(leads_out);
         found
     }
-
-    async fn words(&self, plan: &TurnPlan) -> Result<(Composed, Option<String>)> {
-        let (claimed, outlook) = (self.claimed, &self.looked.outlook);
-        let rest;
-        let record;
-        let mut by = None;
-        let material = match plan {
-            TurnPlan::Start { .. } => Material::Nothing,
-            TurnPlan::Resume { .. } => {
-                rest = self.link.rest(claimed, outlook, plan).await?;
-                by = others(&rest, claimed);
-                Material::Rest(&rest)
-            }
-            TurnPlan::Reseed { .. } => {
-                let window = outlook
-                    .best()
-                    .and_then(|c| c.stored.pin.as_ref()?.context)
-                    .map(|c| c.window);
-                let budget = Budget::for_window(window, &claimed.message.text);
-                record = self.link.record(claimed, outlook, budget).await?;
-                Material::Record(&record)
-            }
-        };
-        let composed = compose(plan, material, &claimed.message)
-            .map_err(|e| Error::Internal(e.to_string()))?;
-        Ok((composed, by))
-    }
 }
 
 /// Never used twice: the folder of a run that was called off stays so, and a shim that comes late
@@ -295,19 +275,6 @@ fn make_private(folder: &Path) -> Result<()> {
         .mode(0o700)
         .create(folder)
         .map_err(Error::io(format!("making {}", folder.display())))
-}
-
-fn others(rest: &[Message], claimed: &Claimed) -> Option<String> {
-    let mut names: Vec<String> = rest
-        .iter()
-        .filter(|m| m.role == Role::Assistant)
-        .filter_map(|m| m.agent.as_ref())
-        .filter(|a| **a != claimed.turn.agent)
-        .map(ToString::to_string)
-        .collect();
-    names.sort();
-    names.dedup();
-    (!names.is_empty()).then(|| names.join(" and "))
 }
 
 fn text(path: &Path) -> Result<String> {

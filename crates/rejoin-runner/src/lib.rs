@@ -29,8 +29,10 @@ pub mod shim;
 pub mod shim_link;
 pub mod spool;
 pub mod turn;
+mod words;
 
 pub use config::{AgentConfig, RunnerConfig};
 pub use error::{Error, Result};
 pub use prove::{ROWS, Weight};
 pub use turn::{IfBusy, Runner};
+pub use words::{Words, in_words};

@@ -14,6 +14,7 @@ mod history;
 mod messages;
 mod open;
 mod pins;
+mod spent;
 mod turns;
 
 pub use connections::{Read, Store, Tx};

@@ -146,13 +146,7 @@ impl Chronicle {
     }
 
     fn foreseen(&self, flags: &[&str]) -> Option<Value> {
-        let known = ["-w", "-m", "--config"];
-        if self.words.is_empty() || kept(flags, &known).len() != flags.len() {
-            return None;
-        }
-        let mut args = vec!["explain", "k", "--next", "--json"];
-        args.extend(flags);
-        Some(self.world.run(&args).ok().json())
+        (!self.words.is_empty()).then(|| foreseen(&self.world, flags))?
     }
 
     /// a session and nothing of what it holds, or no session and all of it.
@@ -226,9 +220,25 @@ impl Continued {
             (&verdict, &reason),
             "foreseen: {next:#}"
         );
-        for count in ["resumed", "caught_up", "transcribed"] {
-            assert_eq!(next["sent"][count], turn["sent"][count], "{next:#}");
-        }
+        assert_same_told(next, turn);
+    }
+}
+
+/// What `explain --next` says of the conversation `k`; none if it does not know one of the flags.
+#[track_caller]
+pub(crate) fn foreseen(world: &World, flags: &[&str]) -> Option<Value> {
+    if kept(flags, &["-w", "-m", "--config"]).len() != flags.len() {
+        return None;
+    }
+    let mut args = vec!["explain", "k", "--next", "--json"];
+    args.extend(flags);
+    Some(world.run(&args).ok().json())
+}
+
+#[track_caller]
+pub(crate) fn assert_same_told(next: &Value, turn: &Value) {
+    for count in ["resumed", "caught_up", "transcribed"] {
+        assert_eq!(next["sent"][count], turn["sent"][count], "{next:#}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::chronicle::{assert_same_told, foreseen};
 use crate::words::{answer, assert_shown, texts, user};
 use crate::world::{Done, World};
 
@@ -24,11 +25,21 @@ impl Talk {
         }
     }
 
-    /// A turn that succeeds; the model is shown everything once.
+    /// A turn that succeeds; the model is shown everything once. It goes as `explain --next` says
+    /// before, also after one that failed, unless it has to wait for something else first.
     #[track_caller]
     pub fn good(&mut self, verdict: &str, more: &[&str]) -> Value {
+        let foreseen = self.foreseen(more);
         self.n += 1;
         let turn = self.world.say(self.n, more);
+        if let Some(next) = foreseen {
+            assert_eq!(
+                (&next["verdict"], &next["reason"]),
+                (&turn["verdict"], &turn["reason"]),
+                "foreseen: {next:#}"
+            );
+            assert_same_told(&next, &turn);
+        }
         assert_eq!(
             (&turn["verdict"], &turn["status"]),
             (&json!(verdict), &json!("succeeded"))
@@ -53,6 +64,15 @@ impl Talk {
         }
         self.words.push(answer(self.n));
         turn
+    }
+
+    /// What `explain --next` says, if nothing is to happen before the turn runs.
+    #[track_caller]
+    fn foreseen(&self, more: &[&str]) -> Option<Value> {
+        if self.words.is_empty() || self.world.show()["conversation"]["state"] != "idle" {
+            return None;
+        }
+        foreseen(&self.world, more).filter(|next| next["reason"] != "in_use")
     }
 
     /// A turn that fails; its message is kept, and nothing it printed is taken for an answer.

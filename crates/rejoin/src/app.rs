@@ -3,7 +3,7 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rejoin_hub::{Clock, Hub};
+use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Runner, RunnerConfig};
 use rejoin_store::Store;
 
@@ -72,6 +72,17 @@ impl App {
             here,
             config_file: None,
         })
+    }
+
+    /// What every turn asks for by configuration.
+    pub(crate) fn base_request(&self) -> TurnRequest {
+        TurnRequest {
+            context_threshold: self.config.context_threshold,
+            breaker: self.config.breaker,
+            model_change: self.config.model_change,
+            after_compaction: self.config.after_compaction,
+            ..TurnRequest::default()
+        }
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -2,6 +2,8 @@
 
 pub(crate) mod codes;
 
+use std::io;
+
 use rejoin_core::Class;
 use rejoin_hub::Error as HubError;
 use rejoin_runner::Error as RunnerError;
@@ -55,6 +57,22 @@ impl Failure {
         Self::new(codes::UNAVAILABLE, message)
     }
 
+    /// The working folder, named once: what the system says names it again.
+    pub(crate) fn folder(path: &str, error: &io::Error) -> Self {
+        let known = [
+            (io::ErrorKind::NotFound, "does not exist"),
+            (io::ErrorKind::NotADirectory, "is not a folder"),
+            (io::ErrorKind::PermissionDenied, "may not be entered"),
+            (io::ErrorKind::InvalidInput, "has a name that is not UTF-8"),
+        ];
+        let kind = error.kind();
+        let why = known.iter().find(|(known, _)| *known == kind).map_or_else(
+            || format!("cannot be used: {kind}"),
+            |(_, why)| (*why).to_owned(),
+        );
+        Self::usage(format!("the working folder {path} {why}")).try_this("rejoin send -w . \"…\"")
+    }
+
     #[must_use]
     pub(crate) fn try_this(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
@@ -81,7 +99,7 @@ impl From<RunnerError> for Failure {
                 Self::new(codes::AGENT_MISSING, text + "; nothing was sent").try_this(install)
             }
             RunnerError::NotThatAgent { .. } => Self::new(codes::AGENT_MISSING, text),
-            RunnerError::Folder { .. } => Self::usage(text).try_this("rejoin send -w . \"…\""),
+            RunnerError::Folder { path, source } => Self::folder(&path, &source),
             RunnerError::WouldReseed { .. } => Self::new(
                 codes::WOULD_RESEED,
                 text + "; nothing was sent and the message was not kept",

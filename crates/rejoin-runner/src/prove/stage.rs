@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rejoin_agents::{Adapter, Facts, SessionAt};
 use rejoin_core::{AgentName, ConversationId, PermissionMode, Scope, TurnId};
-use rejoin_hub::{Clock, Hub, HubLink, Incoming, Target, TurnRequest, TurnView};
+use rejoin_hub::{Clock, Hub, HubLink, Incoming, Target, TurnFlags, TurnRequest, TurnView};
 use rejoin_model::{ModelServer, Request};
 use rejoin_store::Store;
 use tokio::sync::watch;
@@ -166,15 +166,17 @@ impl<'a> Stage<'a> {
             text: text.to_owned(),
             agent: None,
             default_agent: self.agent.clone(),
-            workdir: Some(folder.clone()),
-            here: folder,
+            here: folder.clone(),
             title: None,
             scope: Scope::Full,
-            permission: Some(manner.mode),
-            tools: None,
-            deny_tools: None,
-            model: self.model.clone(),
-            default_model: None,
+            flags: TurnFlags {
+                workdir: Some(folder),
+                permission: Some(manner.mode),
+                tools: None,
+                deny_tools: None,
+                model: self.model.clone(),
+                default_model: None,
+            },
             request,
             client_key: None,
             refuse_if_busy: true,

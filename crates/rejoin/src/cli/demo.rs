@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use rejoin_core::AgentName;
-use rejoin_hub::{Incoming, Target, TurnRequest};
+use rejoin_hub::{Incoming, Target, TurnFlags, TurnRequest};
 use rejoin_runner::IfBusy;
 use tokio::sync::watch;
 
@@ -69,15 +69,10 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         text: text.into(),
         agent: Some(agent.clone()),
         default_agent: agent,
-        workdir: None,
         here,
         title: None,
         scope: app.config.scope,
-        permission: None,
-        tools: None,
-        deny_tools: None,
-        model: None,
-        default_model: None,
+        flags: TurnFlags::default(),
         request: TurnRequest::default(),
         client_key: None,
         refuse_if_busy: false,

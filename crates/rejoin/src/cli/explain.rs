@@ -7,7 +7,7 @@ pub(super) mod why;
 use std::path::PathBuf;
 
 use clap::Args;
-use rejoin_core::{Reason, TurnStatus};
+use rejoin_core::{Micros, Reason, TurnStatus};
 use rejoin_hub::TurnView;
 use rejoin_store::StoredTurn;
 use serde_json::Value;
@@ -87,7 +87,8 @@ async fn past(app: &App, turn: &StoredTurn, view: &TurnView, raw: bool) -> Resul
         page.row("sent", &told(&view.sent, Tense::Past));
     }
     if turn.status.ended() {
-        page.row("cost", &cost(view));
+        let resumed = app.hub().estimate_resumed(turn).await?;
+        page.row("cost", &cost(view, resumed));
     }
     page.row("allowed", &permission(turn, view));
     if let Some(denied) = view.denied.as_array().filter(|d| !d.is_empty()) {
@@ -192,16 +193,21 @@ fn worth(name: &str, ok: bool, first_turn: bool) -> Worth {
     }
 }
 
-fn cost(view: &TurnView) -> String {
+fn cost(view: &TurnView, resumed: Option<Micros>) -> String {
     let all = view.usage.all_input();
     let cached = (view.usage.cache_read * 100).checked_div(all).unwrap_or(0);
-    let money = match view.cost_usd {
-        Some(_) => money(view.cost_usd),
-        None => format!("unknown, {} gave no figure", view.agent),
+    let spent = match (view.cost_usd, resumed) {
+        (Some(_), Some(resumed)) => format!(
+            "{}, a resume would have been ≈ {}",
+            money(view.cost_usd),
+            money(Some(resumed.dollars()))
+        ),
+        (Some(_), None) => money(view.cost_usd),
+        (None, _) => format!("unknown, {} gave no figure", view.agent),
     };
     let (input, output) = (tokens(all), tokens(view.usage.output));
     format!(
-        "{money}; {input} in ({cached}% cached), {output} out; {}",
+        "{spent}; {input} in ({cached}% cached), {output} out; {}",
         duration(view.duration_ms)
     )
 }

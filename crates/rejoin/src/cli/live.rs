@@ -1,6 +1,8 @@
 //! A turn as it happens: on a terminal the text as it streams, one line per tool call, a spinner with
 //! the elapsed time; as JSON lines with `--stream`; nothing when piped.
 
+mod room;
+
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -12,7 +14,8 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::output::{Output, one_line, safe, without_floods};
+use crate::output::{Output, one_line, safe};
+use room::Room;
 
 /// How often the spinner turns, and rows of another process are looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -29,6 +32,9 @@ pub(super) struct View {
     /// The cursor stands in the middle of a line of text.
     mid_line: bool,
     tools: BTreeMap<String, (String, i64)>,
+    room: Room,
+    /// The conversation, once there is something to say of it.
+    name: String,
     turned: usize,
     /// The spinner stands on the line the cursor is in.
     spinning: bool,
@@ -56,6 +62,8 @@ impl View {
             streamed: false,
             mid_line: false,
             tools: BTreeMap::new(),
+            room: Room::new(),
+            name: String::new(),
             turned: 0,
             spinning: false,
         }
@@ -95,6 +103,14 @@ impl View {
                 }
             }
         }
+        if self.name.is_empty() && self.room.hidden().is_some() {
+            let handle = app.hub().turn_view(turn).await?.handle;
+            handle
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .clone_into(&mut self.name);
+        }
         if self.kind == Kind::Live && !self.mid_line {
             self.turned += 1;
             self.spinning = true;
@@ -108,6 +124,12 @@ impl View {
         if self.kind == Kind::Live {
             self.end_line();
             self.clear();
+            if let Some(hidden) = self.room.hidden() {
+                let all = format!("rejoin show {} | less", self.name);
+                self.out.note(&format!(
+                    "  {hidden} more, not shown here; all of it: {all}"
+                ));
+            }
         }
     }
 
@@ -139,17 +161,14 @@ impl View {
             EventBody::ToolCall {
                 id, tool, input, ..
             } => {
-                let what = format!("{tool} {}", subject(input));
+                let what = one_line(&format!("{tool} {}", subject(input)), 60);
                 self.tools.insert(id.clone(), (what, row.at));
             }
             EventBody::ToolResult { id, is_error, .. } => {
                 if let Some((what, since)) = self.tools.remove(id) {
                     let seconds = (row.at - since).max(0) as f64 / 1e6;
                     let mark = if *is_error { "failed" } else { "ok" };
-                    self.remark(&format!(
-                        "  {} · {mark} · {seconds:.1}s",
-                        one_line(&what, 60)
-                    ));
+                    self.remark(&format!("  {what} · {mark} · {seconds:.1}s"));
                 }
             }
             EventBody::Notice { message, .. } => {
@@ -180,18 +199,32 @@ impl View {
     }
 
     fn write(&mut self, text: &str) {
+        if self.room.full() {
+            // Only counted.
+            self.room.text(text);
+            return;
+        }
         self.clear();
-        part(text);
+        let shown = self.room.text(&safe(text));
+        part(&shown);
         self.mid_line = !text.ends_with('\n');
+        if self.room.full() {
+            // The rest comes unseen: the spinner shows that something does.
+            self.end_line();
+        }
     }
 
     fn end_line(&mut self) {
         if std::mem::take(&mut self.mid_line) {
-            part("\n");
+            let cut = self.room.end_line();
+            part(&format!("{cut}\n"));
         }
     }
 
     fn remark(&mut self, text: &str) {
+        if !self.room.remark() {
+            return;
+        }
         self.end_line();
         self.clear();
         self.out.note(text);
@@ -225,10 +258,10 @@ impl Output {
     }
 }
 
-/// Text that goes on where the last piece ended.
+/// Safe text that goes on where the last piece ended.
 fn part(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _gone = write!(out, "{}", without_floods(&safe(text))).and_then(|()| out.flush());
+    let _gone = write!(out, "{text}").and_then(|()| out.flush());
 }
 
 /// One line that is written over: something is going on, and for how long.

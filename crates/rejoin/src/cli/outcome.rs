@@ -29,7 +29,6 @@ pub(super) async fn report(
     signal: Option<u8>,
 ) -> Result<u8> {
     let view = app.hub().turn_view(turn).await?;
-    let succeeded = view.status == TurnStatus::Succeeded.as_str();
     if app.out.json && reported == Reported::Not {
         app.out.json(&view);
     } else if reported == Reported::Not
@@ -40,10 +39,6 @@ pub(super) async fn report(
     }
     if !app.out.json {
         app.out.note(&view.summary);
-        if let (false, Some(next)) = (succeeded, view.error.as_ref().and_then(|e| e.next.as_ref()))
-        {
-            app.out.note(&format!("  try: {next}"));
-        }
     }
     Ok(exit_code(&view, signal))
 }

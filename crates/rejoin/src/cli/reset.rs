@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::app::App;
 use crate::failure::Result;
+use crate::output::figures::count;
 
 /// Retire the sessions of a conversation and keep its messages
 ///
@@ -24,7 +25,8 @@ pub(crate) async fn run(app: &App, args: &ResetArgs) -> Result<u8> {
             .json(&serde_json::json!({"conversation_id": id, "retired": retired}));
     } else {
         app.out.text(&format!(
-            "{retired} sessions retired; the next turn is told what was said"
+            "{} retired; the next turn is told what was said",
+            count(retired, "session")
         ));
     }
     Ok(0)

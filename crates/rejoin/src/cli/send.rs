@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rejoin_core::{AgentName, Micros, PermissionMode};
-use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnRequest, fault};
+use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnFlags, TurnRequest, fault};
 use rejoin_runner::{IfBusy, look};
 use tokio::sync::watch;
 
@@ -277,30 +277,28 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
         keep_background: args.turn.keep_background,
         timeout_ms: args.turn.timeout.map(|t| t.as_millis() as u64),
         max_cost: args.turn.max_cost,
-        context_threshold: config.context_threshold,
-        breaker: config.breaker,
-        model_change: config.model_change,
-        after_compaction: config.after_compaction,
-        ..TurnRequest::default()
+        ..app.base_request()
     };
     Ok(Incoming {
         target,
         text,
-        default_model: config.models.get(answering.as_str()).cloned(),
         agent,
         default_agent,
-        workdir,
         here,
         title: args.title.clone(),
         scope: config.scope,
-        permission: args.turn.permission.or(if known.is_none() {
-            config.permission
-        } else {
-            None
-        }),
-        tools: args.turn.tools.clone(),
-        deny_tools: args.turn.deny_tools.clone(),
-        model: args.turn.model.clone(),
+        flags: TurnFlags {
+            workdir,
+            permission: args.turn.permission.or(if known.is_none() {
+                config.permission
+            } else {
+                None
+            }),
+            tools: args.turn.tools.clone(),
+            deny_tools: args.turn.deny_tools.clone(),
+            model: args.turn.model.clone(),
+            default_model: config.models.get(answering.as_str()).cloned(),
+        },
         request,
         client_key: args.turn.idempotency_key.clone(),
         refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
@@ -309,17 +307,10 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
 
 /// A folder as it is stored: its real path.
 pub(super) fn folder_text(dir: &std::path::Path) -> Result<String> {
-    let cannot = |why: String| {
-        Failure::usage(format!(
-            "the working folder {} cannot be used: {why}",
-            dir.display()
-        ))
-        .try_this("name a folder that exists with -w")
-    };
-    let real = fs_err::canonicalize(dir).map_err(|e| cannot(e.to_string()))?;
-    real.to_str()
-        .map(str::to_owned)
-        .ok_or_else(|| cannot("its name is not UTF-8".into()))
+    let looked = rejoin_runner::folder::look(dir);
+    looked
+        .map(|folder| folder.path)
+        .map_err(|e| Failure::folder(&dir.display().to_string(), &e))
 }
 
 /// Files become part of the message, so that every later agent sees them too.

@@ -39,7 +39,7 @@ impl Kept {
 }
 
 macro_rules! codes {
-    ($list:ident: $($name:ident = ($word:literal, $exit:literal, $when:literal, $kept:ident, $next:literal),)+) => {
+    ($list:ident: $($name:ident = ($word:literal, $exit:literal, $when:literal, $kept:ident, $next:expr),)+) => {
         $(pub(crate) const $name: Code =
             Code { word: $word, exit: $exit, when: $when, kept: Kept::$kept, next: $next };)+
         #[cfg(test)]
@@ -67,25 +67,25 @@ codes! { COMMANDS:
 }
 
 codes! { TURNS:
-    REFUSED = ("refused", 1, "the agent refused the session, and a tool had run: nothing is done twice", Unanswered, "rejoin reply \"…\""),
-    TRANSIENT = ("transient", 1, "network, overload, an error of the server", Unanswered, "rejoin reply \"please go on\""),
-    QUOTA = ("quota", 9, "quota or rate limit", Unanswered, "rejoin send -c last -a OTHER \"…\""),
-    AUTH = ("auth", 8, "login or key missing or refused", Unanswered, "rejoin doctor"),
-    CONTEXT_OVERFLOW = ("context_overflow", 1, "the conversation did not fit the model; the next turn tells a shorter record", Unanswered, "rejoin reply \"…\""),
-    POISONED = ("poisoned", 1, "the API refuses the session's history as such; the next turn does not use it", Unanswered, "rejoin reply \"…\""),
-    INVALID_REQUEST = ("invalid_request", 1, "the API refused this request", Unanswered, "rejoin explain"),
-    INTERRUPTED = ("interrupted", 130, "the agent was interrupted", Unanswered, "rejoin reply \"…\""),
-    CRASHED = ("crashed", 1, "the agent ended without an answer", Unanswered, "rejoin explain"),
-    DISK_FULL = ("disk_full", 1, "no space left while it ran", Unanswered, "df -h"),
-    NOT_RECORDED = ("not_recorded", 1, "it said it succeeded, but its session does not hold what was said", Unanswered, "rejoin reply \"…\""),
-    TIME_LIMIT = ("time_limit", 124, "stopped by `--timeout`", Unanswered, "rejoin reply --timeout LONGER \"please go on\""),
-    COST_LIMIT = ("cost_limit", 124, "stopped by `--max-cost`", Unanswered, "rejoin reply --max-cost MORE \"please go on\""),
-    NOT_STARTED = ("not_started", 1, "the agent could not be started", Unanswered, "rejoin doctor"),
-    TURN_WOULD_RESEED = ("would_reseed", 5, "held back by `--no-reseed`", No, "rejoin explain --next"),
-    TURN_ENVELOPE = ("envelope", 5, "held back: the agent cannot be held to the permissions", No, "rejoin send --help"),
-    TURN_IN_USE = ("in_use", 4, "held back: another process has the session open", No, "rejoin explain --next"),
-    LOST = ("lost", 1, "its process is gone and nothing says how it ended", Unanswered, "rejoin show"),
-    UNKNOWN = ("unknown", 1, "it failed in a way nobody has seen yet", Unanswered, "rejoin explain"),
+    REFUSED = ("refused", 1, "the agent refused the session, and a tool had run: nothing is done twice", Unanswered, Class::Refused.advice()),
+    TRANSIENT = ("transient", 1, "network, overload, an error of the server", Unanswered, Class::Transient.advice()),
+    QUOTA = ("quota", 9, "quota or rate limit", Unanswered, Class::Quota.advice()),
+    AUTH = ("auth", 8, "login or key missing or refused", Unanswered, Class::Auth.advice()),
+    CONTEXT_OVERFLOW = ("context_overflow", 1, "the conversation did not fit the model; the next turn tells a shorter record", Unanswered, Class::ContextOverflow.advice()),
+    POISONED = ("poisoned", 1, "the API refuses the session's history as such; the next turn does not use it", Unanswered, Class::Poisoned.advice()),
+    INVALID_REQUEST = ("invalid_request", 1, "the API refused this request", Unanswered, Class::InvalidRequest.advice()),
+    INTERRUPTED = ("interrupted", 130, "the agent was interrupted", Unanswered, Class::Interrupted.advice()),
+    CRASHED = ("crashed", 1, "the agent ended without an answer", Unanswered, Class::Crashed.advice()),
+    DISK_FULL = ("disk_full", 1, "no space left while it ran", Unanswered, Class::DiskFull.advice()),
+    NOT_RECORDED = ("not_recorded", 1, "it answered, but in another session than the one it was given", Unanswered, Class::NotRecorded.advice()),
+    TIME_LIMIT = ("time_limit", 124, "stopped by `--timeout`", Unanswered, Class::TimeLimit.advice()),
+    COST_LIMIT = ("cost_limit", 124, "stopped by `--max-cost`", Unanswered, Class::CostLimit.advice()),
+    NOT_STARTED = ("not_started", 1, "the agent could not be started", Unanswered, Class::NotStarted.advice()),
+    TURN_WOULD_RESEED = ("would_reseed", 5, "held back by `--no-reseed`", No, Class::WouldReseed.advice()),
+    TURN_ENVELOPE = ("envelope", 5, "the agent itself refused the permissions it was started with", Unanswered, Class::Envelope.advice()),
+    TURN_IN_USE = ("in_use", 4, "the agent itself says that its session is open elsewhere", Unanswered, Class::InUse.advice()),
+    LOST = ("lost", 1, "its process is gone and nothing says how it ended", Unanswered, Class::Lost.advice()),
+    UNKNOWN = ("unknown", 1, "it failed in a way nobody has seen yet", Unanswered, Class::Unknown.advice()),
 }
 
 /// The row of a turn's error.
@@ -188,5 +188,37 @@ mod tests {
                 .iter()
                 .all(|code| !code.next.is_empty() && code.exit > 0)
         );
+    }
+
+    /// No command of today leaves such a turn: `send` takes it back and says so itself.
+    #[test]
+    fn a_turn_that_was_held_back() {
+        let failure = rejoin_core::Failure {
+            class: Class::WouldReseed,
+            message: "the session cannot be resumed (session_missing)".into(),
+        };
+        let line = rejoin_core::summary(&rejoin_core::SummaryFacts {
+            status: rejoin_core::TurnStatus::Failed,
+            verdict: None,
+            reason: None,
+            because: None,
+            sent: rejoin_core::Sent::default(),
+            caught_up_by: None,
+            reference: "tmqx:3",
+            agent: "claude",
+            model: Some("sonnet"),
+            usage: None,
+            cost: rejoin_core::Cost::Unknown,
+            fresh_estimate: None,
+            duration_ms: 0,
+            failure: Some(&failure),
+            tools_run: 0,
+            notes: &[failure.class.advise("tmqx")],
+        });
+        let row = of_class(failure.class);
+        insta::assert_snapshot!(format!("exit {}, turn {}\n{line}", row.exit, row.word), @r#"
+        exit 5, turn would_reseed
+        rejoin: failed, would_reseed: the session cannot be resumed (session_missing) · tmqx:3 not kept, no tool ran · claude sonnet · rejoin explain tmqx --next
+        "#);
     }
 }

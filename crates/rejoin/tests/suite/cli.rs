@@ -115,7 +115,7 @@ fn what_is_wrong_is_said_in_one_sentence() {
         (
             &["send", "-a", "demo", "-w", "/no/such/folder", "hi"],
             2,
-            "error: the working folder /no/such/folder cannot be used",
+            "error: the working folder /no/such/folder does not exist\n",
         ),
         (
             &["send", "-a", "demo", "--tools", "Bash", "hi"],

@@ -7,7 +7,11 @@ use rejoin_testkit::{
 };
 use serde_json::{Value, json};
 
-on_both_claudes!(every_turn_costs_what_it_costs, sub_agents_are_included);
+on_both_claudes!(
+    every_turn_costs_what_it_costs,
+    sub_agents_are_included,
+    estimates_are_made_from_earlier_turns,
+);
 
 fn cost(turn: &Value) -> f64 {
     turn["cost_usd"]
@@ -89,6 +93,68 @@ fn sub_agents_are_included(world: World) {
     assert_money(cost(&turn), 2.0 * prices.cheap + prices.of(70_000));
     let after = story.scripted(Continued::Resumed, &answering(4, 10, 100), &[]);
     assert_money(cost(&after), prices.cheap);
+}
+
+/// A script that answers with the word of turn `n` for so many tokens: new, cached, of output.
+fn using(n: usize, (new, cached, output): (u64, u64, u64)) -> String {
+    let mut step = costing(new, output, &json!({"text": answer(n)}));
+    step["usage"]["cache_read_input_tokens"] = cached.into();
+    steps(n, &json!([step]))
+}
+
+/// What would be: the next turn, a resumed one without its session, a re-told one with it. Each is
+/// what those tokens really cost, by the list price of `sonnet` that the CLI charges.
+fn estimates_are_made_from_earlier_turns(world: World) {
+    let mut story = Chronicle::new(world);
+    let mut say = |how, tokens| {
+        let script = using(story.next(), tokens);
+        let turn = story.scripted(how, &script, &[]);
+        let next = story.world.run(&["explain", "k", "--next", "--json"]);
+        (turn, next.ok().json()["cost_estimate_usd"].clone())
+    };
+    let (first, next) = say(Continued::Started, (10_000, 0, 100));
+    let (new, cached) = if first["version"].as_str().unwrap().contains(CLAUDE_OLD) {
+        (3e-6, 0.3e-6)
+    } else {
+        (2e-6, 0.1e-6)
+    };
+    assert_eq!(next, Value::Null, "nothing is known of a cache");
+    say(Continued::Resumed, (500, 10_000, 4_000));
+    let (third, next) = say(Continued::Resumed, (500, 9_000, 400));
+    let summary = third["summary"].as_str().unwrap();
+    let fresh = cost(&third) + 9_000.0 * (new - cached);
+    assert!(
+        summary.contains(&format!("${:.3} (fresh ≈ ${fresh:.3})", cost(&third))),
+        "${fresh}: {summary}"
+    );
+    // An answer of 1,500 tokens, the session read from the cache, and a few words around it.
+    let held = third["context"]["used"].as_f64().unwrap();
+    let least = held * cached + 1_500.0 * 5.0 * new;
+    let next = next.as_f64().unwrap();
+    assert!(
+        (least..least + 100.0 * new).contains(&next),
+        "${next}, at least ${least}"
+    );
+    let other = ["explain", "k", "--next", "--json", "-m", "haiku"];
+    let other = story.world.run(&other).ok().json();
+    assert_eq!(other["cost_estimate_usd"], Value::Null, "another model");
+    std::fs::remove_file(story.session_file()).unwrap();
+    let gone = story.world.run(&["explain", "k", "--next"]).ok().stdout;
+    let anew = held * new + 1_500.0 * 5.0 * new;
+    assert!(
+        gone.contains(&format!(
+            "costs     ≈ ${anew:.3}, by what earlier turns cost"
+        )),
+        "${anew}: {gone}"
+    );
+    let retold = Continued::Reseeded("session_missing");
+    let script = using(story.next(), (12_000, 0, 400));
+    let fourth = story.scripted(retold, &script, &[]);
+    let page = story.world.run(&["explain", "k"]).ok().stdout;
+    let (cost, resumed) = (cost(&fourth), cost(&fourth) - held * (new - cached));
+    let line = format!("cost      ${cost:.3}, a resume would have been ≈ ${resumed:.3}; 12");
+    assert!(page.contains(&line), "{line}: {page}");
+    assert!(!fourth["summary"].as_str().unwrap().contains("fresh"));
 }
 
 /// Without a store that knows the binary: it is proven before its first turn.

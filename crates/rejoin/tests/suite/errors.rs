@@ -1,22 +1,39 @@
 //! Each class of error at 80 columns: for people, and as JSON.
 
+mod covered;
+mod held;
+pub(super) mod turns;
+mod wrapped;
+
 use std::fmt::Write as _;
 
 use insta::assert_snapshot;
-use rejoin_testkit::World;
+use rejoin_testkit::{Done, World};
 
 use super::terminal::{masked, world};
 
-/// The error as a person reads it and as a script does; both with the same exit code.
+const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
+
+#[track_caller]
 fn said(world: &World, args: &[&str]) -> String {
-    let done = world.run(args);
-    let json = world.run(&[args, &["--json"]].concat());
+    let json = [args, &["--json"]].concat();
+    saying(world, &world.run(args), &world.run(&json))
+}
+
+#[track_caller]
+fn saying(world: &World, done: &Done, json: &Done) -> String {
+    masked(world, &both(done, json))
+}
+
+/// The error as a person reads it and as a script does; both with the same exit code.
+#[track_caller]
+fn both(done: &Done, json: &Done) -> String {
     assert_eq!(
         (done.code, done.stdout.as_str()),
         (json.code, ""),
         "{done:?} {json:?}"
     );
-    assert_ne!(done.code, 0, "{args:?}");
+    assert_ne!(done.code, 0, "{done:?}");
     let error = &json.json()["error"];
     let mut text = format!(
         "exit {}, {}\n{}",
@@ -32,7 +49,7 @@ fn said(world: &World, args: &[&str]) -> String {
     if people != done.stderr {
         let _ = write!(text, "but as JSON: {people}");
     }
-    masked(world, &text)
+    text
 }
 
 #[test]
@@ -80,8 +97,34 @@ fn usage() {
     "#);
     assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "/no/such/folder", "hi"]), @r#"
     exit 2, usage
-    error: the working folder /no/such/folder cannot be used: failed to canonicalize path `/no/such/folder`: No such file or directory (os error 2)
-      try: name a folder that exists with -w
+    error: the working folder /no/such/folder does not exist
+      try: rejoin send -w . "…"
+    "#);
+    std::fs::write(world.work().join("file"), "").unwrap();
+    assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "file", "hi"]), @r#"
+    exit 2, usage
+    error: the working folder file is not a folder
+      try: rejoin send -w . "…"
+    "#);
+    let gone = world.root().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    world
+        .run(&[
+            "send",
+            "-a",
+            "demo",
+            "-k",
+            "gone",
+            "-w",
+            gone.to_str().unwrap(),
+            "hi",
+        ])
+        .ok();
+    std::fs::remove_dir(&gone).unwrap();
+    assert_snapshot!(said(&world, &["send", "-k", "gone", "hi"]), @r#"
+    exit 2, usage
+    error: the working folder /world/gone does not exist
+      try: rejoin send -w . "…"
     "#);
     assert_snapshot!(said(&world, &["list", "--cursor", "x"]), @r#"
     exit 2, usage
@@ -140,48 +183,6 @@ fn not_found() {
     error: no conversation was used in this folder; the newest elsewhere is tmqx in /world/work
       try: rejoin list
     "#);
-}
-
-/// A mistyped handle, and a prefix of two.
-#[test]
-fn handles_that_are_not_quite_right() {
-    let world = world();
-    let mut handles: Vec<String> = vec![];
-    // Seventeen handles begin with sixteen letters.
-    let shared = loop {
-        let turn = world
-            .run(&["send", "-a", "demo", "--json", "hi"])
-            .ok()
-            .json();
-        handles.push(
-            turn["handle"]
-                .as_str()
-                .unwrap()
-                .split(':')
-                .next()
-                .unwrap()
-                .to_owned(),
-        );
-        let first = handles.last().unwrap()[..1].to_owned();
-        if handles.iter().filter(|h| h.starts_with(&first)).count() > 1 {
-            break first;
-        }
-    };
-    let done = world.run(&["show", &shared]);
-    assert_eq!(done.code, 3);
-    assert!(
-        done.stderr
-            .starts_with(&format!("error: `{shared}` could be {shared}")),
-        "{done:?}"
-    );
-    assert!(done.stderr.ends_with("\n  try: rejoin list\n"), "{done:?}");
-    let typed = format!("{}e{}", &handles[0][..2], &handles[0][3..]);
-    let done = world.run(&["show", &typed]);
-    let meant = format!(
-        "error: there is no conversation `{typed}`; did you mean `{}`?\n",
-        handles[0]
-    );
-    assert!(done.stderr.starts_with(&meant), "{done:?}");
 }
 
 #[test]
@@ -259,9 +260,9 @@ fn configuration_and_store() {
       try: ${EDITOR:-vi} +2 c.toml
     "#);
     world.set("REJOIN_HOME", "/proc/nowhere");
-    let done = world.run(&["list"]);
-    assert_eq!(done.code, 6);
-    assert_snapshot!(done.stderr, @r#"
+    let refused = |world: &World| both(&world.run(&["list"]), &world.run(&["list", "--json"]));
+    assert_snapshot!(refused(&world), @r#"
+    exit 6, unavailable
     error: /proc/nowhere cannot be made: No such file or directory (os error 2)
       try: export REJOIN_HOME=/a/folder/you/can/write
     "#);
@@ -273,31 +274,9 @@ fn configuration_and_store() {
     )
     .unwrap();
     world.set("REJOIN_HOME", data.to_str().unwrap());
-    let done = world.run(&["list"]);
-    assert_eq!(done.code, 6);
-    assert_snapshot!(done.stderr.replace(data.to_str().unwrap(), "/data"), @r#"
+    assert_snapshot!(refused(&world).replace(data.to_str().unwrap(), "/data"), @r#"
+    exit 6, unavailable
     error: the store could not be opened at /data/rejoin.db: the store does not answer: error returned from database: (code: 26) file is not a database
       try: export REJOIN_HOME=/a/folder/you/can/write
-    "#);
-}
-
-/// A turn that fails prints itself, with its error; the message is kept.
-#[test]
-fn a_turn_that_fails() {
-    let world = world();
-    std::fs::write(world.home().join(".rejoin-demo"), "in the way").unwrap();
-    let done = world.run(&["send", "-a", "demo", "hi"]);
-    assert_eq!((done.code, done.stdout.as_str()), (1, ""));
-    assert_snapshot!(masked(&world, &done.stderr), @r#"
-    rejoin: failed, unknown: failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20) · tmqx:1 kept, no tool ran · demo demo
-      try: rejoin explain tmqx
-    "#);
-    let turn = world.run(&["reply", "--json", "hi again"]);
-    assert_snapshot!(super::terminal::masked_json(&world, &turn.json()["error"]), @r#"
-    {
-      "class": "unknown",
-      "message": "failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20)",
-      "try": "rejoin explain tmqx"
-    }
     "#);
 }

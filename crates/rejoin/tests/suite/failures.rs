@@ -191,10 +191,12 @@ fn ctrl_c_while_its_tool_runs() {
 
 #[test]
 fn sigterm_cancels_as_well() {
-    let Some(mut story) = cancelled(CLAUDE_OLD, "#s:slow", "TERM", streams) else {
-        return;
-    };
-    story.good("resumed", &[]);
+    for version in [CLAUDE_OLD, CLAUDE_NEW] {
+        let Some(mut story) = cancelled(version, "#s:slow", "TERM", streams) else {
+            return;
+        };
+        story.good("resumed", &[]);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What one sees: list, show, explain, the bare command; piped, as JSON, and on a terminal.
 
+mod documents;
 mod explain;
 mod first_use;
 mod pages;

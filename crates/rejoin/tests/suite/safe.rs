@@ -1,6 +1,7 @@
 //! Text of others cannot move the cursor, hide text, or flood the screen.
 
-use rejoin_testkit::World;
+use rejoin_model::Step;
+use rejoin_testkit::{CLAUDE_NEW, Model, World};
 
 use super::terminal::{Terminal, world};
 
@@ -131,6 +132,50 @@ fn a_line_of_five_megabytes_does_not_flood_the_screen() {
         "rejoin show >seen; rejoin show last:1 | wc -c; rejoin show | wc -c; rejoin show last:1",
     );
     assert!(screen.contains("[5.0 MB more in this line]"), "{screen}");
+}
+
+/// While a turn runs, its text comes in pieces: neither one line without end nor lines without end
+/// reach the terminal.
+#[test]
+fn an_answer_that_streams_megabytes_does_not_flood_the_screen() {
+    let model = || {
+        let streamed = |text: String| {
+            let chunks = Some(100);
+            vec![Step {
+                chunks,
+                ..Step::text(text)
+            }]
+        };
+        let line = streamed("y".repeat(500_000));
+        let lines = streamed("a line of some length\n".repeat(40_000));
+        Model::scripted([("line", line), ("lines", lines)])
+    };
+    let rejoin = env!("CARGO_BIN_EXE_rejoin");
+    let Some(world) = World::claude_with(rejoin, CLAUDE_NEW, model) else {
+        return;
+    };
+    let Some(terminal) = Terminal::open(&world) else {
+        return;
+    };
+    if !std::path::Path::new("/usr/bin/script").exists() {
+        eprintln!("script is not installed; a stream of megabytes is not tested");
+        return;
+    }
+    let written = |script: &str| {
+        terminal.run(&format!(
+            "script -qec 'rejoin send -k k -m sonnet \"go #s:{script}\"' out >/dev/null"
+        ));
+        std::fs::read_to_string(world.work().join("out")).unwrap()
+    };
+    let line = written("line");
+    assert!(line.len() < 20_000, "{}", line.len());
+    assert!(line.contains("y … [496.0 KB more in this line]"), "{line}");
+    let lines = written("lines");
+    assert!(lines.len() < 400_000, "{}", lines.len());
+    assert!(lines.contains(" of text more, not shown here; all of it: rejoin show "));
+    assert!(lines.contains("rejoin: resumed, knows all 2 messages"));
+    let kept = world.show()["messages"][3]["text"].as_str().unwrap().len();
+    assert_eq!(kept, 22 * 40_000);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! `rejoin explain CONV --next`: the same look and decision as a turn, and nothing is run.
 
 use rejoin_core::{
-    AgentName, Budget, Decision, Hold, Material, Message, MessageState, Role, Sent, TurnPlan,
-    Verdict, compose, decide,
+    AgentName, Decision, Hold, Message, MessageState, Micros, Role, Sent, TurnPlan, Verdict, decide,
 };
-use rejoin_hub::TurnRequest;
+use rejoin_hub::{TurnFlags, TurnRequest};
+use rejoin_runner::in_words;
 use rejoin_runner::look::{self, Looked};
 use rejoin_store::Conversation;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use super::{ExplainArgs, refusal, worth};
 use crate::app::App;
 use crate::cli::send::folder_text;
 use crate::failure::{Failure, Result};
+use crate::output::figures::money;
 use crate::output::{Line, Tone};
 
 pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
@@ -35,7 +36,16 @@ pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
         Ok(plan) => Some(sent(app, &conversation, &looked, plan).await?),
         Err(_) => None,
     };
+    let cost = match (&decision.plan, sent) {
+        (Ok(plan), Some(sent)) => {
+            let model = request.model.as_deref();
+            hub.estimate_next(conversation.id, &agent, model, plan, sent)
+                .await?
+        }
+        _ => None,
+    };
     let foreseen = Foreseen {
+        cost,
         checks: checks(&decision),
         decision,
         sent,
@@ -62,6 +72,8 @@ struct Foreseen<'a> {
     checks: Value,
     /// None if nothing would be sent.
     sent: Option<Sent>,
+    /// None if nothing is known to estimate it from.
+    cost: Option<Micros>,
     agent: &'a AgentName,
     request: &'a TurnRequest,
     looked: &'a Looked,
@@ -77,7 +89,7 @@ impl Foreseen<'_> {
         };
         json!({
             "verdict": verdict.map(Verdict::as_str), "reason": reason, "checks": self.checks,
-            "sent": self.sent, "cost_estimate_usd": null,
+            "sent": self.sent, "cost_estimate_usd": self.cost.map(Micros::dollars),
         })
     }
 
@@ -127,6 +139,10 @@ impl Foreseen<'_> {
         if let Some(sent) = &self.sent {
             page.row("sends", &told(sent, Tense::Future));
         }
+        if let Some(cost) = self.cost {
+            let cost = money(Some(cost.dollars()));
+            page.row("costs", &format!("≈ {cost}, by what earlier turns cost"));
+        }
         let envelope = &self.request.envelope;
         page.row(
             "allows",
@@ -146,26 +162,13 @@ fn request(
     conversation: &Conversation,
     agent: &AgentName,
 ) -> Result<TurnRequest> {
-    let own = conversation
-        .settings
-        .get(agent.as_str())
-        .cloned()
-        .unwrap_or_default();
-    let workdir = args.workdir.as_deref().map(folder_text).transpose()?;
-    Ok(TurnRequest {
-        workdir: workdir.unwrap_or_else(|| conversation.workdir.clone()),
-        model: args
-            .model
-            .clone()
-            .or(own.model)
-            .or_else(|| app.config.models.get(agent.as_str()).cloned()),
-        envelope: conversation.envelope(agent),
-        context_threshold: app.config.context_threshold,
-        breaker: app.config.breaker,
-        model_change: app.config.model_change,
-        after_compaction: app.config.after_compaction,
-        ..TurnRequest::default()
-    })
+    let flags = TurnFlags {
+        workdir: args.workdir.as_deref().map(folder_text).transpose()?,
+        model: args.model.clone(),
+        default_model: app.config.models.get(agent.as_str()).cloned(),
+        ..TurnFlags::default()
+    };
+    Ok(flags.over(conversation, agent, &app.base_request()))
 }
 
 fn checks(decision: &Decision<'_>) -> Value {
@@ -183,23 +186,8 @@ async fn sent(
     looked: &Looked,
     plan: &TurnPlan,
 ) -> Result<Sent> {
-    let (hub, outlook) = (app.hub(), &looked.outlook);
-    let (rest, record);
-    let material = match plan {
-        TurnPlan::Start { .. } => Material::Nothing,
-        TurnPlan::Resume { .. } => {
-            rest = hub.rest(conversation.id, outlook, plan).await?;
-            Material::Rest(&rest)
-        }
-        TurnPlan::Reseed { .. } => {
-            let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
-            let budget = Budget::for_window(pin.and_then(|p| p.context).map(|c| c.window), "");
-            record = hub.record(conversation.id, outlook, budget).await?;
-            Material::Record(&record)
-        }
-    };
     let empty = Message {
-        id: hub.clock.message_id()?,
+        id: app.hub().clock.message_id()?,
         seq: 0,
         role: Role::User,
         agent: None,
@@ -208,7 +196,6 @@ async fn sent(
         state: MessageState::Queued,
         trail: vec![],
     };
-    let composed =
-        compose(plan, material, &empty).map_err(|e| rejoin_hub::Error::Internal(e.to_string()))?;
-    Ok(composed.sent)
+    let words = in_words(app.hub(), conversation.id, &looked.outlook, plan, &empty).await?;
+    Ok(words.composed.sent)
 }

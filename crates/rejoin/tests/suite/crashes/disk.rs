@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use insta::assert_snapshot;
 use rejoin_testkit::{CLAUDE_NEW, CLAUDE_OLD, Talk, World, answer, user};
 use serde_json::Value;
 
 use super::REJOIN;
+use crate::suite::errors::turns::told;
 
 /// A small file system of its own as the world's `REJOIN_HOME`; only root can make one.
 struct Small(PathBuf);
@@ -87,6 +89,15 @@ fn a_disk_that_runs_full_ends_the_turn() {
     let turn = talk.bad("#s:slow", &[], ("failed", "disk_full", 1));
     assert_eq!(turn["cost_usd"], Value::Null);
     small.empty();
+    assert_snapshot!(told(&talk.world, 1, &turn), @r#"
+    exit 1, turn disk_full
+    rejoin: failed, disk_full: the disk is full · tmqx:3 kept, no tool ran · claude sonnet · df -h
+    {
+      "class": "disk_full",
+      "message": "the disk is full",
+      "try": "df -h"
+    }
+    "#);
     talk.good("resumed", &[]);
 }
 

@@ -163,7 +163,7 @@ fn explain() {
           "ok": null
         }
       ],
-      "cost_estimate_usd": null,
+      "cost_estimate_usd": 0.0,
       "reason": null,
       "sent": {
         "bytes": 127,
@@ -188,6 +188,7 @@ fn explain() {
       FAIL  present     sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no snapshot of it
       ok    also        session, breaker, in use, model, compaction
     sends     6 messages re-told, your message; 749 bytes besides it
+    costs     ≈ $0.00, by what earlier turns cost
     allows    edit: may change files in the working folder
     "#);
     assert_ne!(world.run(&["reply", "Are you there?"]).code, 0);
@@ -221,6 +222,7 @@ fn explain() {
       FAIL  present     sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no snapshot of it
       ok    also        session, breaker, in use, model, compaction
     sends     7 messages re-told, your message; 813 bytes besides it
+    costs     ≈ $0.00, by what earlier turns cost
     allows    edit: may change files in the working folder
     "#);
 }

@@ -95,6 +95,7 @@ fn first_use_on_a_terminal() {
       ok    bytes       untouched since confirmed
       ok    also        session, breaker, present, in use, model, compaction
     sends     only your message; 127 bytes besides it
+    costs     ≈ $0.00, by what earlier turns cost
     allows    edit: may change files in the working folder
     $
     "#);

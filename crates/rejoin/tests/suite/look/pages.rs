@@ -37,7 +37,7 @@ fn list() {
           "agent": "demo",
           "reason": "session_missing",
           "status": "failed",
-          "summary": "rejoin: failed, unknown: failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20) · wnly:3 kept, no tool ran · demo demo",
+          "summary": "rejoin: failed, unknown: failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20) · wnly:3 kept, no tool ran · demo demo · rejoin explain wnly",
           "turn_id": "[id]",
           "verdict": "reseeded"
         },
