@@ -80,12 +80,7 @@ pub async fn look(
         folder,
     } = ground(link, config, agent, &request.workdir).await?;
     let settings = config.agent(agent);
-    let env = compose_env(
-        config.env.clone(),
-        &adapter.environment(),
-        &settings.pass_env,
-        &settings.env,
-    );
+    let env = environment(config, adapter);
     let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
     let home = adapter
         .home(&var)
@@ -106,6 +101,17 @@ pub async fn look(
         session,
         cannot,
     })
+}
+
+/// What of our environment the CLI gets, and what the configuration adds.
+pub fn environment(config: &RunnerConfig, adapter: &dyn Adapter) -> Vec<(String, String)> {
+    let settings = config.agent(adapter.name());
+    compose_env(
+        config.env.clone(),
+        &adapter.environment(),
+        &settings.pass_env,
+        &settings.env,
+    )
 }
 
 fn look_at(
