@@ -97,6 +97,7 @@ impl Runner {
             let (folder, child) = preparing
                 .start(&prepared, &plan, refused, early.take())
                 .await?;
+            self.hub.store.expect_end().await;
             let pump = Pump {
                 link: &self.hub,
                 claimed,

@@ -44,6 +44,11 @@ struct Confirmed {
 /// How far back to look for a session whose history is today's again (an undone edit).
 const CANDIDATES: i64 = 12;
 
+pub(crate) const CONFIRM: &str =
+    "update pins set state = 'confirmed', open_turn = null, failures = 0,
+        confirmed = $2, updated_at = $3
+    where id = $1 and state <> 'retired'";
+
 impl Tx {
     /// Writes ahead that a turn starts a new session.
     pub async fn open_new_pin(
@@ -84,8 +89,6 @@ impl Tx {
     }
 
     pub async fn confirm_pin(&mut self, pin: &Pin, now: i64) -> Result<()> {
-        let sql = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3
-            where id = $1 and state <> 'retired'";
         let confirmed = Confirmed {
             value: pin.seen.value.0,
             messages: pin.seen.messages,
@@ -103,7 +106,7 @@ impl Tx {
             compacted: pin.compacted,
         };
         self.must(
-            sql,
+            CONFIRM,
             vals![pin.id.uuid(), serde_json::to_string(&confirmed)?, now],
             "the session was retired",
         )
