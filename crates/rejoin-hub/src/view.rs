@@ -2,7 +2,8 @@
 //! renamed.
 
 use rejoin_core::{
-    Context, ConversationId, MessageId, MessageState, Role, Sent, ToolNote, TurnId, Usage,
+    Context, ConversationId, MessageId, MessageState, Role, Sent, ToolNote, TurnId, TurnStatus,
+    Usage,
 };
 use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
 use serde::Serialize;
@@ -117,6 +118,20 @@ impl Hub {
             .await?
             .ok_or_else(|| Error::NotFound(format!("there is no turn {id}")))?;
         turn_view(&mut read, turn).await
+    }
+
+    /// Summary and answer of a turn that succeeded, for those who need no more.
+    pub async fn answer(&self, id: TurnId) -> Result<Option<(String, String)>> {
+        let mut read = self.store.read().await?;
+        let turn = read.turn(id).await?;
+        let Some(turn) = turn.filter(|t| t.status == TurnStatus::Succeeded) else {
+            return Ok(None);
+        };
+        let reply = match turn.reply {
+            Some(id) => read.message(id).await?,
+            None => None,
+        };
+        Ok(reply.map(|reply| (turn.summary, reply.message.text)))
     }
 
     pub async fn turn_views(&self, c: ConversationId) -> Result<Vec<TurnView>> {

@@ -12,9 +12,9 @@ use rejoin_store::TurnRecord;
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::holder::Holder;
-use crate::look::Looked;
+use crate::look::{Looked, environment};
 use crate::overlay;
-use crate::process::{SELF, ShimChild, spawn_shim};
+use crate::process::{SELF, ShimChild, spawn_early_shim, spawn_shim};
 use crate::record::record;
 use crate::relocate::bring_here;
 use crate::shim::Spec;
@@ -137,12 +137,14 @@ impl<L: HubLink> Preparing<'_, L> {
         })
     }
 
-    /// Writes ahead, then starts. `refused`: the attempt that the CLI refused before this one.
+    /// Writes ahead, then starts. `refused`: the attempt that the CLI refused before this one;
+    /// `early`: a shim that waits to be told what to run.
     pub async fn start(
         &self,
         prepared: &Prepared,
         verdict: &TurnPlan,
         refused: Option<i64>,
+        early: Option<ShimChild>,
     ) -> Result<(PathBuf, ShimChild)> {
         let (claimed, looked) = (self.claimed, self.looked);
         let folder = run_folder(self.config, claimed, &prepared.prompt_id);
@@ -181,14 +183,15 @@ impl<L: HubLink> Preparing<'_, L> {
         spec.save(&folder)
             .map_err(Error::io("writing what to run"))?;
         fault::point("after_spec");
-        let mut env = looked.env.clone();
-        env.extend(prepared.command.env.iter().cloned());
-        env.push((MARKER.to_owned(), claimed.turn.id.to_string()));
-        let env = env
-            .into_iter()
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let child =
-            spawn_shim(Path::new(SELF), &folder, env).map_err(Error::io("starting the agent"))?;
+        let command = &prepared.command;
+        let child = match early.and_then(|shim| shim.tell(&folder, &command.env).ok()) {
+            Some(child) => child,
+            None => {
+                let env = marked(looked.env.iter().chain(&command.env).cloned(), claimed);
+                spawn_shim(Path::new(SELF), &folder, env)
+                    .map_err(Error::io("starting the agent"))?
+            }
+        };
         fault::point("after_spawn");
         Ok((folder, child))
     }
@@ -250,6 +253,23 @@ impl<L: HubLink> Preparing<'_, L> {
         found.retain(leads_out);
         found
     }
+}
+
+/// A shim that loads while we look and decide. None if it cannot be had: then it comes later.
+pub fn early_shim(config: &RunnerConfig, claimed: &Claimed) -> Option<ShimChild> {
+    let adapter = config.adapter(claimed.turn.agent.as_str())?;
+    let env = marked(environment(config, adapter), claimed);
+    spawn_early_shim(Path::new(SELF), env).ok()
+}
+
+/// With the marker by which everything is found that belongs to the turn.
+fn marked(
+    env: impl IntoIterator<Item = (String, String)>,
+    claimed: &Claimed,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let marker = (MARKER.to_owned(), claimed.turn.id.to_string());
+    let env = env.into_iter().chain([marker]);
+    env.map(|(name, value)| (OsString::from(name), OsString::from(value)))
 }
 
 /// Never used twice: the folder of a run that was called off stays so, and a shim that comes late

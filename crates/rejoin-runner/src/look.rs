@@ -88,12 +88,7 @@ pub async fn look(
         folder,
     } = ground(link, config, agent, &request.workdir).await?;
     let settings = config.agent(agent);
-    let env = compose_env(
-        config.env.clone(),
-        &adapter.environment(),
-        &settings.pass_env,
-        &settings.env,
-    );
+    let env = environment(config, adapter);
     let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
     let home = adapter
         .home(&var)
@@ -117,6 +112,17 @@ pub async fn look(
         cannot,
         cannot_resume: adapter.cannot_resume(),
     })
+}
+
+/// What of our environment the CLI gets, and what the configuration adds.
+pub fn environment(config: &RunnerConfig, adapter: &dyn Adapter) -> Vec<(String, String)> {
+    let settings = config.agent(adapter.name());
+    compose_env(
+        config.env.clone(),
+        &adapter.environment(),
+        &settings.pass_env,
+        &settings.env,
+    )
 }
 
 fn look_at(

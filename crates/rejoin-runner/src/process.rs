@@ -9,8 +9,9 @@ pub(crate) mod tree;
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -24,6 +25,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 pub use capture::{Captured, capture};
+
+use crate::shim::{LATER, Told};
 
 /// The running executable, also after its file was replaced or deleted.
 pub const SELF: &str = "/proc/self/exe";
@@ -50,7 +53,26 @@ pub fn spawn_shim(
         [None; 3],
         Group::Inherited,
     )?;
-    Ok(ShimChild { pid, ended: None })
+    Ok(ShimChild::new(pid, None))
+}
+
+/// Starts a shim that waits to be told which run is its own ([`ShimChild::tell`]). If it is dropped
+/// before that, or this process dies, it ends and has done nothing.
+pub fn spawn_early_shim(
+    program: &Path,
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+) -> io::Result<ShimChild> {
+    reap_dropped();
+    let (ours, theirs) = UnixStream::pair()?;
+    let argv = [c"rejoin", c"shim", &c_string(OsStr::new(LATER))?].map(CStr::to_owned);
+    let pid = launch(
+        &c_string(program.as_os_str())?,
+        &argv,
+        &environment(env)?,
+        [Some(theirs.as_raw_fd()), None, None],
+        Group::Inherited,
+    )?;
+    Ok(ShimChild::new(pid, Some(ours)))
 }
 
 /// Starts this program again with other arguments and our environment, its input and output
@@ -63,7 +85,7 @@ pub fn spawn_self(args: &[&str]) -> io::Result<()> {
         .collect::<io::Result<_>>()?;
     let env = environment(std::env::vars_os())?;
     let pid = launch(&program, &argv, &env, [None; 3], Group::Inherited)?;
-    drop(ShimChild { pid, ended: None });
+    drop(ShimChild::new(pid, None));
     Ok(())
 }
 
@@ -78,6 +100,8 @@ pub fn leave_terminal() {
 pub struct ShimChild {
     pid: Pid,
     ended: Option<ShimExit>,
+    /// To one that was started early: first what to run, then its news.
+    line: Option<UnixStream>,
 }
 
 /// How a shim process ended; the turn's own end is in `end.json`.
@@ -89,6 +113,30 @@ pub enum ShimExit {
 }
 
 impl ShimChild {
+    fn new(pid: Pid, line: Option<UnixStream>) -> Self {
+        Self {
+            pid,
+            ended: None,
+            line,
+        }
+    }
+
+    /// Tells a shim that was started early which run is its own.
+    pub fn tell(mut self, folder: &Path, env: &[(String, String)]) -> io::Result<Self> {
+        let told = Told {
+            folder: folder.to_owned(),
+            env: env.to_vec(),
+        };
+        let line = self.line.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        told.say(line)?;
+        Ok(self)
+    }
+
+    /// The connection to a shim that was started early; handed out once.
+    pub(crate) fn line(&mut self) -> Option<UnixStream> {
+        self.line.take()
+    }
+
     pub fn pid(&self) -> i32 {
         self.pid.as_raw()
     }
@@ -117,10 +165,7 @@ impl Drop for ShimChild {
         if let Ok(None) = self.try_wait()
             && let Ok(mut dropped) = DROPPED.lock()
         {
-            dropped.push(Self {
-                pid: self.pid,
-                ended: None,
-            });
+            dropped.push(Self::new(self.pid, None));
         }
     }
 }

@@ -86,7 +86,12 @@ impl<L: HubLink> Pump<'_, L> {
                 break end;
             }
             if shim.is_none() {
-                shim = ShimLink::connect(self.folder).await.unwrap_or(None);
+                let line = self.child.as_mut().and_then(ShimChild::line);
+                let link = match line {
+                    Some(line) => ShimLink::adopt(line).await,
+                    None => ShimLink::connect(self.folder).await,
+                };
+                shim = link.unwrap_or(None);
             }
             for answer in answers {
                 let _heard = tell(&mut shim, Order::Stdin { data: answer.line }).await;

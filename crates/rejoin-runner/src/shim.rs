@@ -11,6 +11,7 @@
 mod begin;
 mod brake;
 mod door;
+mod early;
 mod order;
 mod reap;
 mod scan;
@@ -20,9 +21,10 @@ mod stdin;
 mod sweep;
 mod turn;
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,6 +45,7 @@ use sweep::Policy;
 use turn::Turn;
 
 pub use begin::{Begun, begun, void};
+pub(crate) use early::{LATER, Told};
 pub(crate) use order::{Grew, Reply};
 pub use order::{Hello, Order};
 pub use spec::{End, Leftover, Spec, Why};
@@ -50,7 +53,8 @@ pub use spec::{End, Leftover, Spec, Why};
 /// Exit code of a shim that came second: the run was begun or voided by somebody else.
 pub const ALREADY_BEGUN: i32 = 75;
 
-/// Runs the turn in `folder` and returns the exit code; 0 means that `end.json` is written.
+/// Runs the turn in `folder`, or in the one that is named on stdin later (`-`), and returns the exit
+/// code; 0 means that `end.json` is written, or that no turn was named.
 ///
 /// To be called first thing in `main`: it takes over the whole process, closes every descriptor
 /// that is open and changes session, signals and working folder.
@@ -61,15 +65,31 @@ pub fn main(folder: &Path) -> i32 {
 fn live(folder: &Path) -> io::Result<i32> {
     let signals = block_signals()?;
     setsid().ok();
-    chdir(folder)?;
     close_strangers(&signals);
+    let mut line = if folder == Path::new(LATER) {
+        Some(early::line()?)
+    } else {
+        None
+    };
     silence()?;
+    set_child_subreaper(true)?;
+    let mut env = environment(std::env::vars_os())?;
+    if let Some(line) = &mut line {
+        let Some(told) = Told::hear(line)? else {
+            return Ok(0);
+        };
+        chdir(&told.folder)?;
+        let more = told.env.into_iter().map(|(n, v)| (n.into(), v.into()));
+        env.extend(environment(more)?);
+    } else {
+        chdir(folder)?;
+    }
     let here = Path::new(".");
     if !begin::begin(here)? {
         return Ok(ALREADY_BEGUN);
     }
     // Clients see us hang up when the door falls shut: after `end.json`.
-    let (mut end, policy, _open) = match start(here, &signals) {
+    let (mut end, policy, _open) = match start(here, &signals, &env, line) {
         Ok((turn, keep_background)) => {
             let (ended, why, door, spools) = turn.run();
             // A turn that was cancelled or cut off keeps nothing.
@@ -132,14 +152,20 @@ fn silence() -> io::Result<()> {
 }
 
 /// Starts the CLI; also tells whether what it leaves running may live.
-fn start<'a>(folder: &Path, signals: &'a SignalFd) -> io::Result<(Turn<'a>, bool)> {
+fn start<'a>(
+    folder: &Path,
+    signals: &'a SignalFd,
+    env: &[CString],
+    line: Option<UnixStream>,
+) -> io::Result<(Turn<'a>, bool)> {
     let mut spec = Spec::load(folder)?;
-    set_child_subreaper(true)?;
-    let door = Door::open()?;
+    let mut door = Door::open()?;
     let spools = Spools::create(Instant::now())?;
     let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
-    let cli = start_cli(&spec, &theirs, &spools)?;
+    let cli = start_cli(&spec, env, &theirs, &spools)?;
     drop(theirs);
+    // Whoever told us what to run is with us from the start.
+    door.admit(line, cli);
     raise_oom_score(cli);
     if let Ok(holder) = Holder::of(cli).and_then(|it| Ok(serde_json::to_vec(&it)?)) {
         spec::put(&folder.join("cli.json"), &holder).ok();
@@ -151,7 +177,7 @@ fn start<'a>(folder: &Path, signals: &'a SignalFd) -> io::Result<(Turn<'a>, bool
     ))
 }
 
-fn start_cli(spec: &Spec, stdin: &OwnedFd, spools: &Spools) -> io::Result<i32> {
+fn start_cli(spec: &Spec, env: &[CString], stdin: &OwnedFd, spools: &Spools) -> io::Result<i32> {
     let argv: Vec<_> = spec
         .argv
         .iter()
@@ -160,13 +186,12 @@ fn start_cli(spec: &Spec, stdin: &OwnedFd, spools: &Spools) -> io::Result<i32> {
     let Some(program) = argv.first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "argv is empty"));
     };
-    let env = environment(std::env::vars_os())?;
     let [out, err] = spools.for_cli();
     let stdio = [Some(stdin.as_raw_fd()), Some(out), Some(err)];
     let home = fs_err::File::open(".")?.into_file();
     chdir(&spec.dir)
         .map_err(|error| io::Error::other(format!("folder {}: {error}", spec.dir.display())))?;
-    let started = launch(program, &argv, &env, stdio, Group::Own);
+    let started = launch(program, &argv, env, stdio, Group::Own);
     fchdir(home.as_fd())?;
     match started {
         Ok(pid) => Ok(pid.as_raw()),

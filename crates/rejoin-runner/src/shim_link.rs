@@ -41,6 +41,16 @@ impl ShimLink {
             Err(error) if is_nobody(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
+        Self::greet(stream).await
+    }
+
+    /// The connection to a shim that was started early; `None` if it went without a word.
+    pub(crate) async fn adopt(stream: std::os::unix::net::UnixStream) -> io::Result<Option<Self>> {
+        stream.set_nonblocking(true)?;
+        Self::greet(UnixStream::from_std(stream)?).await
+    }
+
+    async fn greet(stream: UnixStream) -> io::Result<Option<Self>> {
         if stream.peer_cred()?.uid() != geteuid().as_raw() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,

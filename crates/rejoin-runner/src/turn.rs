@@ -7,10 +7,11 @@ use rejoin_hub::{Claimed, Hub, HubLink, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
-use crate::attempt::{Prepared, Preparing, run_folder};
+use crate::attempt::{Prepared, Preparing, early_shim, run_folder};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::look::{Looked, look};
+use crate::process::ShimChild;
 use crate::pump::{Pump, Pumped};
 use crate::settle::{Written, clear_away, settle};
 use crate::shim::void;
@@ -74,7 +75,10 @@ impl Runner {
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
     ) -> Result<()> {
-        let looked = self.look_until_free(claimed, if_busy, &cancel).await?;
+        let mut early = early_shim(&self.config, claimed);
+        let looked = self
+            .look_until_free(claimed, if_busy, &cancel, &mut early)
+            .await?;
         let situation = looked.situation(&claimed.turn.agent, &claimed.request);
         let decision = decide(&situation);
         let mut plan = decision.plan.clone().map_err(|hold| held(&hold, &looked))?;
@@ -90,7 +94,10 @@ impl Runner {
                 return Err(Error::Cancelled);
             }
             let prepared = preparing.prepare(n, &plan, &decision).await?;
-            let (folder, child) = preparing.start(&prepared, &plan, refused).await?;
+            let (folder, child) = preparing
+                .start(&prepared, &plan, refused, early.take())
+                .await?;
+            self.hub.store.expect_end().await;
             let pump = Pump {
                 link: &self.hub,
                 claimed,
@@ -133,6 +140,7 @@ impl Runner {
         claimed: &Claimed,
         if_busy: IfBusy,
         cancel: &watch::Receiver<bool>,
+        early: &mut Option<ShimChild>,
     ) -> Result<Looked> {
         loop {
             let outlook = HubLink::outlook(&self.hub, claimed).await?;
@@ -152,6 +160,8 @@ impl Runner {
             if *cancel.borrow() || self.hub.cancel_asked(claimed.turn.id).await? {
                 return Err(Error::Cancelled);
             }
+            // Nobody knows how long: it does not wait along.
+            drop(early.take());
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::db::{Ask, Val, bind};
 use crate::error::{Error, Result};
+use crate::{conversations, messages, pins, turns};
 
 /// How long a transaction waits for another one of this process.
 const WRITER_MAY_TAKE: Duration = Duration::from_secs(30);
@@ -71,6 +72,25 @@ impl Store {
         };
         let home = Arc::clone(&self.readers);
         Ok(Read(Lent::Reader(Some(connection), home)))
+    }
+
+    /// Gets ready for the end of a turn while it runs: to plan a statement takes longer than to run
+    /// it, and then nobody waits for it. What goes wrong goes wrong again when it is used.
+    pub async fn expect_end(&self) {
+        let end = [
+            turns::ADVANCE_SPOOL,
+            conversations::NEIGHBOURS,
+            pins::CONFIRM,
+            turns::END_ATTEMPT,
+            turns::END_TURN,
+            conversations::STAMP,
+            messages::BY_ID,
+        ];
+        if let Some(writer) = self.writer.lock().await.as_mut() {
+            for sql in end {
+                drop(writer.prepare(sql.into_sql_str()).await);
+            }
+        }
     }
 
     /// Waits until everything is closed. A command need not: what is committed is kept.

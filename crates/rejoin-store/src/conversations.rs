@@ -73,6 +73,12 @@ pub struct ListFilter {
     pub limit: i64,
 }
 
+pub(crate) const STAMP: &str = "update conversations set updated_at = $2 where id = $1";
+pub(crate) const NEIGHBOURS: &str = "select handle from
+    (select handle from conversations where handle < $1 order by handle desc limit 1)
+    union all select handle from
+    (select handle from conversations where handle > $1 order by handle limit 1)";
+
 impl Tx {
     pub async fn add_conversation(&mut self, new: &NewConversation) -> Result<()> {
         let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings, created_at, updated_at)
@@ -126,8 +132,7 @@ impl Tx {
 
     /// Something happened in it.
     pub async fn stamp_conversation(&mut self, id: ConversationId, now: i64) -> Result<()> {
-        let sql = "update conversations set updated_at = $2 where id = $1";
-        self.run(sql, vals![id.uuid(), now]).await?;
+        self.run(STAMP, vals![id.uuid(), now]).await?;
         Ok(())
     }
 
@@ -190,9 +195,7 @@ impl Read {
     }
 
     async fn neighbours(&mut self, handle: &Handle) -> Result<Vec<String>> {
-        let sql = "select handle from (select handle from conversations where handle < $1 order by handle desc limit 1)
-            union all select handle from (select handle from conversations where handle > $1 order by handle limit 1)";
-        let found = rows(self, sql, vals![handle.letters()]).await?;
+        let found = rows(self, NEIGHBOURS, vals![handle.letters()]).await?;
         found.iter().map(|r| r.text("handle")).collect()
     }
 

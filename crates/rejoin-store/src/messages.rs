@@ -196,9 +196,10 @@ impl Read {
     }
 }
 
+pub(crate) const BY_ID: &str = "select * from messages where id = $1 and removed_at is null";
+
 async fn message(at: &mut impl Ask, id: MessageId) -> Result<Option<StoredMessage>> {
-    let sql = "select * from messages where id = $1 and removed_at is null";
-    one(at, sql, vals![id.uuid()])
+    one(at, BY_ID, vals![id.uuid()])
         .await?
         .as_ref()
         .map(read)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::connections::Store;
@@ -40,7 +40,6 @@ impl Store {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
             // Every commit outlives every process. A power cut may take back what the command that
             // was running had committed, as a whole and in order; when it ends it is on the disk.
             .synchronous(SqliteSynchronous::Normal)
@@ -76,6 +75,10 @@ async fn migrate(at: &mut SqliteConnection) -> Result<()> {
         found if found > known => return Err(Error::Newer { found, known }),
         _ => {}
     }
+    // Kept in the file, and not to be changed in a transaction.
+    sqlx::raw_sql("pragma journal_mode = wal")
+        .execute(&mut *at)
+        .await?;
     let mut tx = at.begin_with("begin immediate").await?;
     // Another process may have been faster.
     let found = version().fetch_one(&mut *tx).await?;

@@ -46,6 +46,10 @@ struct Confirmed {
 /// How far back to look for a session whose history is today's again (an undone edit).
 const CANDIDATES: i64 = 12;
 
+pub(crate) const CONFIRM: &str = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4
+    where id = $1 and state <> 'retired' and not exists
+        (select 1 from pins other where other.agent = $5 and other.session_id = $4 and other.id <> $1)";
+
 impl Tx {
     /// Writes ahead that a turn starts a new session.
     pub async fn open_new_pin(
@@ -88,9 +92,6 @@ impl Tx {
     /// False: it was retired meanwhile, or its session, which a CLI that chooses ids itself has told
     /// us only now, belongs to another pin. Two conversations never write to one session.
     pub async fn confirm_pin(&mut self, pin: &Pin, now: i64) -> Result<bool> {
-        let sql = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4
-            where id = $1 and state <> 'retired' and not exists
-                (select 1 from pins other where other.agent = $5 and other.session_id = $4 and other.id <> $1)";
         let confirmed = Confirmed {
             value: pin.seen.value.0,
             messages: pin.seen.messages,
@@ -115,7 +116,7 @@ impl Tx {
             pin.session.as_str(),
             pin.agent.as_str()
         ];
-        Ok(self.run(sql, values).await? > 0)
+        Ok(self.run(CONFIRM, values).await? > 0)
     }
 
     /// Its bytes are the confirmed ones again; the file's times may be new.

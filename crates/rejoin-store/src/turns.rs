@@ -11,6 +11,18 @@ use crate::connections::{Read, Tx};
 use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
 
+pub(crate) const END_TURN: &str =
+    "update turns set status = $3, reply_id = $4, record = $5, model = $6,
+        usage = $7, cost = $8, context = $9, denied = $10, error = $11, saved = $12, summary = $13,
+        ended_at = $14, holder = null
+    where id = $1 and fence = $2 and status in ('running', 'waiting', 'queued')";
+pub(crate) const END_ATTEMPT: &str =
+    "update attempts set status = $3, session_id = coalesce($4, session_id)
+    where turn_id = $1 and n = $2";
+pub(crate) const ADVANCE_SPOOL: &str = "update attempts set spool = $4
+    where turn_id = $1 and n = $3 and spool <= $4
+        and exists (select 1 from turns where id = $1 and fence = $2 and status in ('running', 'waiting'))";
+
 #[derive(Debug, Clone)]
 pub struct NewTurn<'a> {
     pub id: TurnId,
@@ -195,9 +207,6 @@ impl Tx {
     }
 
     pub async fn end_turn(&mut self, id: TurnId, fence: i64, end: &Ending<'_>) -> Result<()> {
-        let sql = "update turns set status = $3, reply_id = $4, record = $5, model = $6, usage = $7, cost = $8, context = $9,
-                denied = $10, error = $11, saved = $12, summary = $13, ended_at = $14, holder = null
-            where id = $1 and fence = $2 and status in ('running', 'waiting', 'queued')";
         let values = vals![
             id.uuid(),
             fence,
@@ -217,7 +226,7 @@ impl Tx {
             end.summary,
             end.now,
         ];
-        self.must(sql, values, FASTER).await
+        self.must(END_TURN, values, FASTER).await
     }
 
     /// Asks whoever runs it to stop.
@@ -265,9 +274,7 @@ impl Tx {
         status: &str,
         session: Option<&str>,
     ) -> Result<()> {
-        let sql = "update attempts set status = $3, session_id = coalesce($4, session_id)
-            where turn_id = $1 and n = $2";
-        self.run(sql, vals![turn.uuid(), n, status, session])
+        self.run(END_ATTEMPT, vals![turn.uuid(), n, status, session])
             .await?;
         Ok(())
     }
@@ -290,9 +297,7 @@ impl Tx {
         n: i64,
         spool: i64,
     ) -> Result<()> {
-        let sql = "update attempts set spool = $4 where turn_id = $1 and n = $3 and spool <= $4
-            and exists (select 1 from turns where id = $1 and fence = $2 and status in ('running', 'waiting'))";
-        self.must(sql, vals![turn.uuid(), fence, n, spool], FASTER)
+        self.must(ADVANCE_SPOOL, vals![turn.uuid(), fence, n, spool], FASTER)
             .await
     }
 

@@ -74,14 +74,18 @@ impl Door {
         }
     }
 
+    pub(super) fn admit(&mut self, stream: Option<UnixStream>, cli: i32) {
+        if let Some(client) = stream.and_then(|it| Client::admit(it, cli))
+            && self.clients.len() < CLIENTS
+        {
+            self.clients.push(client);
+        }
+    }
+
     /// Lets new clients in and carries out what has been ordered.
     pub(super) fn serve(&mut self, cli: i32, mut obey: impl FnMut(Order) -> Result<(), String>) {
         while let Ok((stream, _)) = self.listener.accept() {
-            if let Some(client) = Client::admit(stream, cli)
-                && self.clients.len() < CLIENTS
-            {
-                self.clients.push(client);
-            }
+            self.admit(Some(stream), cli);
         }
         for client in &mut self.clients {
             client.read(&mut obey);

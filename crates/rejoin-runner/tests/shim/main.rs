@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod detached;
+mod early;
 mod ending;
 mod leftovers;
 mod limits;

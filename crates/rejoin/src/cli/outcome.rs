@@ -28,6 +28,15 @@ pub(super) async fn report(
     reported: Reported,
     signal: Option<u8>,
 ) -> Result<u8> {
+    if !app.out.json
+        && let Some((summary, text)) = app.hub().answer(turn).await?
+    {
+        if reported == Reported::Not && !app.out.live() {
+            app.out.text(&text);
+        }
+        app.out.note(&summary);
+        return Ok(0);
+    }
     let view = app.hub().turn_view(turn).await?;
     if app.out.json && reported == Reported::Not {
         app.out.json(&view);
