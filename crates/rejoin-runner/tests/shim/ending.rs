@@ -86,7 +86,7 @@ fn a_terminated_shim_interrupts() {
 
 #[test]
 fn a_killed_cli_is_reported() {
-    let mut turn = Turn::start(&sh("echo up; sleep 60"));
+    let mut turn = Turn::start(&sh("sleep 60 & echo up; wait"));
     turn.until_out("up");
     kill(Pid::from_raw(turn.cli().pid), Signal::SIGKILL).unwrap();
     let end = turn.end();
