@@ -7,6 +7,7 @@
 mod capture;
 pub(crate) mod tree;
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -226,6 +227,8 @@ fn command(program: &OsStr) -> Command {
 pub(crate) fn environment(
     vars: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> io::Result<Vec<CString>> {
+    // Of a name that comes twice the last counts; most programs would take the first.
+    let vars: BTreeMap<OsString, OsString> = vars.into_iter().collect();
     vars.into_iter()
         .map(|(mut name, value)| {
             name.push("=");

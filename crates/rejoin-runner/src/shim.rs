@@ -19,11 +19,12 @@ mod spec;
 mod spools;
 mod stdin;
 mod sweep;
+mod terminal;
 mod turn;
 
 use std::ffi::{CString, OsStr};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
@@ -42,6 +43,7 @@ use reap::Ended;
 use spools::Spools;
 use stdin::Stdin;
 use sweep::Policy;
+use terminal::Terminal;
 use turn::Turn;
 
 pub use begin::{Begun, begun, void};
@@ -73,17 +75,18 @@ fn live(folder: &Path) -> io::Result<i32> {
     };
     silence()?;
     set_child_subreaper(true)?;
-    let mut env = environment(std::env::vars_os())?;
+    let mut vars: Vec<_> = std::env::vars_os().collect();
     if let Some(line) = &mut line {
         let Some(told) = Told::hear(line)? else {
             return Ok(0);
         };
         chdir(&told.folder)?;
         let more = told.env.into_iter().map(|(n, v)| (n.into(), v.into()));
-        env.extend(environment(more)?);
+        vars.extend(more);
     } else {
         chdir(folder)?;
     }
+    let env = environment(vars)?;
     let here = Path::new(".");
     if !begin::begin(here)? {
         return Ok(ALREADY_BEGUN);
@@ -162,8 +165,15 @@ fn start<'a>(
     let mut door = Door::open()?;
     let spools = Spools::create(Instant::now())?;
     let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
-    let cli = start_cli(&spec, env, &theirs, &spools)?;
-    drop(theirs);
+    let (terminal, slave) = if spec.pty {
+        Terminal::open()?
+    } else {
+        (None, None)
+    };
+    let [out, err] = spools.for_cli();
+    let out = slave.as_ref().map_or(out, AsRawFd::as_raw_fd);
+    let cli = start_cli(&spec, env, [theirs.as_raw_fd(), out, err])?;
+    drop((theirs, slave));
     // Whoever told us what to run is with us from the start.
     door.admit(line, cli);
     raise_oom_score(cli);
@@ -172,12 +182,12 @@ fn start<'a>(
     }
     let stdin = Stdin::new(ours, std::mem::take(&mut spec.stdin), spec.hold_stdin)?;
     Ok((
-        Turn::new(&spec, cli, signals, stdin, spools, door),
+        Turn::new(&spec, cli, signals, stdin, spools, door).showing(terminal),
         spec.keep_background,
     ))
 }
 
-fn start_cli(spec: &Spec, env: &[CString], stdin: &OwnedFd, spools: &Spools) -> io::Result<i32> {
+fn start_cli(spec: &Spec, env: &[CString], stdio: [RawFd; 3]) -> io::Result<i32> {
     let argv: Vec<_> = spec
         .argv
         .iter()
@@ -186,8 +196,7 @@ fn start_cli(spec: &Spec, env: &[CString], stdin: &OwnedFd, spools: &Spools) -> 
     let Some(program) = argv.first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "argv is empty"));
     };
-    let [out, err] = spools.for_cli();
-    let stdio = [Some(stdin.as_raw_fd()), Some(out), Some(err)];
+    let stdio = stdio.map(Some);
     let home = fs_err::File::open(".")?.into_file();
     chdir(&spec.dir)
         .map_err(|error| io::Error::other(format!("folder {}: {error}", spec.dir.display())))?;

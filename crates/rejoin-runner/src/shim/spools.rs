@@ -121,6 +121,17 @@ impl Spools {
     }
 }
 
+/// What a terminal showed is written here for the CLI.
+impl io::Write for Spools {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.out).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scanned {
     Found,

@@ -18,6 +18,7 @@ use super::scan::Scanner;
 use super::spec::{Spec, Why};
 use super::spools::{Scanned, Spools};
 use super::stdin::Stdin;
+use super::terminal::Terminal;
 
 /// A running CLI and all that belongs to it.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(super) struct Turn<'a> {
     signals: &'a SignalFd,
     stdin: Stdin,
     spools: Spools,
+    /// Its stdout, if that is one.
+    terminal: Option<Terminal>,
     door: Door,
     brake: Brake,
     scanner: Scanner,
@@ -77,6 +80,7 @@ impl<'a> Turn<'a> {
             signals,
             stdin,
             spools,
+            terminal: None,
             door,
             brake: Brake::new(cli, Duration::from_millis(spec.grace_ms)),
             scanner: Scanner::new(if spec.hold_stdin {
@@ -94,6 +98,11 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// With a terminal as the CLI's stdout.
+    pub(super) fn showing(self, terminal: Option<Terminal>) -> Self {
+        Self { terminal, ..self }
+    }
+
     /// Stays until the CLI has ended.
     ///
     /// The door is given back open: its clients are to see the shim hang up after `end.json`. So are
@@ -103,7 +112,9 @@ impl<'a> Turn<'a> {
             self.wait();
             let now = Instant::now();
             self.obey_signals(now);
+            self.copy_terminal();
             if let Some(ended) = reap(self.cli) {
+                self.copy_terminal();
                 let why = self.brake.why().unwrap_or(Why::Exited);
                 return (ended, why, self.door, self.spools);
             }
@@ -122,6 +133,8 @@ impl<'a> Turn<'a> {
         let now = Instant::now();
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         self.door.watch(&mut fds);
+        let terminal = self.terminal.as_ref().map(Terminal::fd);
+        fds.extend(terminal.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         fds.extend(
             self.stdin
                 .wants_to_write()
@@ -186,6 +199,13 @@ impl<'a> Turn<'a> {
                 self.brake.ask(Why::Interrupted, now);
             }
         }
+    }
+
+    fn copy_terminal(&mut self) {
+        let Self {
+            terminal, spools, ..
+        } = self;
+        terminal.take_if(|terminal| !terminal.copy(spools));
     }
 
     fn obey_clients(&mut self, now: Instant) {

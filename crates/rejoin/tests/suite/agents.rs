@@ -1,0 +1,3 @@
+//! What is particular to one agent.
+
+mod described;

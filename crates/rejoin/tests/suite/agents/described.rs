@@ -1,0 +1,177 @@
+//! A CLI that rejoin does not know, described in the configuration: a small program of this test's
+//! own, with sessions in files and a real model behind it.
+
+use std::path::PathBuf;
+
+use rejoin_testkit::{World, answer, assert_shown, said, user};
+use serde_json::{Value, json};
+
+const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
+
+/// Reads a prompt, asks the model with all it remembers, and remembers.
+const CLI: &str = r#"#!/usr/bin/env python3
+import json, os, sys, urllib.request, uuid
+args = sys.argv[1:]
+if args[:1] == ["--version"]: print("smallcli version 1.2.3"); sys.exit()
+if "--terminal" in args and not sys.stdout.isatty():
+    print("no terminal", file=sys.stderr); sys.exit(5)
+home = os.path.expanduser("~/.smallcli/sessions/x"); os.makedirs(home, exist_ok=True)
+session = args[args.index("--resume") + 1] if "--resume" in args else str(uuid.uuid4())
+path = f"{home}/{session}.jsonl"
+if "--resume" in args and not os.path.exists(path):
+    print("who is that?", file=sys.stderr); sys.exit(4)
+past = [json.loads(l) for l in open(path)] if os.path.exists(path) else []
+prompt = args[-1] if "--argument" in args else sys.stdin.read()
+assert os.environ["PWD"] == os.getcwd(), os.environ["PWD"]
+messages = [{"role": m["type"], "content": m["content"]} for m in past]
+messages.append({"role": "user", "content": prompt})
+body = json.dumps({"model": "m1", "messages": messages}).encode()
+request = urllib.request.Request(os.environ["SMALL_URL"] + "/v1/chat/completions", body, {"content-type": "application/json"})
+print(json.dumps({"type": "hello", "id": session, "args": args}), flush=True)
+with open(path, "a") as f: f.write(json.dumps({"type": "user", "content": prompt}) + "\n")
+try: reply = json.load(urllib.request.urlopen(request))
+except Exception as e: print(json.dumps({"type": "trouble", "why": str(e)})); sys.exit(1)
+text = reply["choices"][0]["message"]["content"]
+with open(path, "a") as f: f.write(json.dumps({"type": "assistant", "content": text}) + "\n")
+print(json.dumps({"type": "said", "parts": [{"text": text}]}))
+print(json.dumps({"type": "bye", "in": reply["usage"]["prompt_tokens"], "out": 7, "usd": 0.25}))
+"#;
+
+/// All of it; a test takes lines out, or puts some in.
+const SECTION: &str = r#"
+default_agent = "small"
+[agents.small]
+kind = "command"
+bin = "BIN"
+start_args = ["ask", "--model", "{model}"]
+resume_args = ["ask", "--resume", "{session}", "--model", "{model}"]
+permission.edit = ["--may-edit"]
+session_from = "hello /id"
+text_from = ["said /parts"]
+error_from = "trouble /why"
+input_from = "bye /in"
+output_from = "bye /out"
+cost_from = "bye /usd"
+totals = "run"
+done_on = "bye"
+refused = "who is that"
+session_file = "~/.smallcli/sessions/*/{session}.jsonl"
+session_user = "user /content"
+session_assistant = "assistant /content"
+"#;
+
+fn world(change: impl Fn(String) -> String) -> World {
+    let mut world = World::new(REJOIN);
+    let bin = world.root().join("smallcli");
+    world.script(&bin, CLI);
+    let section = SECTION.replace("BIN", bin.to_str().unwrap());
+    let config = world.home().join(".config/rejoin/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, change(section)).unwrap();
+    let url = world.model.url.clone();
+    world.set("SMALL_URL", &url);
+    world
+}
+
+fn without(line: &'static str) -> impl Fn(String) -> String {
+    move |section| {
+        let kept = section.lines().filter(|l| !l.starts_with(line));
+        kept.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn sessions(world: &World) -> Vec<PathBuf> {
+    let folder = world.home().join(".smallcli/sessions/x");
+    let mut found: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    found.sort_by_key(|f| std::fs::metadata(f).unwrap().modified().unwrap());
+    found
+}
+
+/// One turn; the model is shown everything once.
+#[track_caller]
+fn turn(world: &World, n: usize, verdict: &str, reason: &Value, more: &[&str]) -> Value {
+    let turn = world.say(n, more);
+    assert_eq!(
+        (&turn["verdict"], &turn["reason"]),
+        (&json!(verdict), reason),
+        "{turn:#}"
+    );
+    assert_eq!(turn["text"], answer(n));
+    let mut words = said(1..n);
+    words.push(user(n));
+    assert_shown(&world.model.last(), &words);
+    turn
+}
+
+#[test]
+fn it_is_resumed_by_its_own_id_and_told_when_that_is_gone() {
+    let world = world(|section| section);
+    let first = turn(&world, 1, "started", &json!("first_turn"), &[]);
+    assert_eq!(first["version"], "small 1.2.3");
+    let second = turn(&world, 2, "resumed", &Value::Null, &["-m", "m2"]);
+    let command = second["command"].to_string();
+    let id = first["session_id"].as_str().unwrap();
+    let args = format!(r#""ask","--resume","{id}","--model","m2","--may-edit""#);
+    assert!(command.contains(&args), "{command}");
+    assert_eq!(
+        (&second["cost_usd"], &second["usage"]["output"]),
+        (&json!(0.25), &json!(7))
+    );
+    // Gone before we look, and gone behind our back.
+    std::fs::remove_file(&sessions(&world)[0]).unwrap();
+    turn(&world, 3, "reseeded", &json!("session_missing"), &[]);
+    turn(&world, 4, "resumed", &Value::Null, &[]);
+    // Cut back after a turn that failed, and used again.
+    let before = std::fs::read(&sessions(&world)[0]).unwrap();
+    let failed = world.send(5, "#s:e400", &[]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert_eq!(std::fs::read(&sessions(&world)[0]).unwrap(), before);
+    let sixth = world.say(6, &[]);
+    assert_eq!(sixth["verdict"], "resumed", "{sixth:#}");
+    assert_eq!(sixth["sent"]["caught_up"], 1);
+    world.assert_quiet();
+}
+
+#[test]
+fn what_is_not_described_is_not_relied_on() {
+    let world = world(without("session_file"));
+    turn(&world, 1, "started", &json!("first_turn"), &[]);
+    let second = turn(&world, 2, "reseeded", &json!("no_capability"), &[]);
+    let summary = second["summary"].as_str().unwrap();
+    assert!(summary.contains("session_file"), "{summary}");
+    let refused = world.send(3, "#s:a3", &["--permission", "full"]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    let said = refused.json()["error"]["message"].to_string();
+    assert!(said.contains("arguments for edit"), "{said}");
+    let refused = world.send(3, "#s:a3", &["--deny-tools", "shell"]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+}
+
+#[test]
+fn a_mistake_in_its_description_is_named() {
+    let world = world(|s| s.replace("\"hello /id\"", "\"hello id\""));
+    let done = world.send(1, "#s:a1", &[]);
+    assert_eq!(done.code, 2, "{done:?}");
+    let said = done.json()["error"]["message"].to_string();
+    assert!(
+        said.contains("agents.small.session_from") && said.contains("TYPE /key/key"),
+        "{said}"
+    );
+    let world = self::world(|s| s.replace("[agents.small]", "[agents.claude]"));
+    let done = world.send(1, "#s:a1", &[]);
+    assert_eq!(done.code, 2, "{done:?}");
+}
+
+#[test]
+fn a_prompt_may_be_an_argument_and_stdout_a_terminal() {
+    let world = world(|section| {
+        let section = section.replace("\"ask\",", "\"ask\", \"--terminal\", \"--argument\",");
+        section + "prompt = \"argument\"\nstdout = \"pty\"\n"
+    });
+    turn(&world, 1, "started", &json!("first_turn"), &[]);
+    turn(&world, 2, "resumed", &Value::Null, &[]);
+    world.assert_quiet();
+}
