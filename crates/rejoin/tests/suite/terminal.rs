@@ -147,7 +147,7 @@ pub(super) fn masked(world: &World, text: &str) -> String {
     text = text.replace(env!("CARGO_PKG_VERSION"), "0.1.0");
     for (n, handle) in handles(world, &text).iter().enumerate() {
         let name = ["tmqx", "wnly", "vkrs", "ptzo"][n.min(3)];
-        text = text.replace(handle.as_str(), name);
+        text = replaced(&text, handle, name);
     }
     text = each(&text, 36, |word| {
         is_uuid(word).then(|| "5e551043-0000-4000-8000-000000000000".to_owned())
@@ -206,6 +206,29 @@ fn handles(world: &World, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Only where it stands alone: a handle may be part of a word, as `nown` is.
+fn replaced(text: &str, handle: &str, name: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(handle) {
+        let (before, after) = (&rest[..at], &rest[at + handle.len()..]);
+        let goes_on = after.starts_with(|c: char| c.is_ascii_lowercase());
+        let alone = !before.ends_with(|c: char| c.is_ascii_lowercase()) && !goes_on;
+        out.push_str(before);
+        out.push_str(if alone { name } else { handle });
+        rest = after;
+    }
+    out + rest
+}
+
+#[test]
+fn a_handle_is_masked_where_it_stands_alone() {
+    assert_eq!(
+        replaced("nown:2 is unknown, nown", "nown", "tmqx"),
+        "tmqx:2 is unknown, tmqx"
+    );
 }
 
 /// Puts another text for every window of so many bytes that `mask` knows.
