@@ -108,11 +108,11 @@ fn find(home: &Path, folder: &str, begins: &str, ends: &str) -> Option<String> {
         names.sort();
         names
     };
-    let folders = match folder.split_once("/*/") {
+    let folders = match folder.split_once("/*") {
         None => vec![folder.to_owned()],
         Some((before, after)) => names(&home.join(before))
             .into_iter()
-            .map(|name| format!("{before}/{name}/{after}"))
+            .map(|name| format!("{before}/{name}{after}"))
             .collect(),
     };
     folders.iter().find_map(|folder| {
@@ -147,6 +147,7 @@ mod tests {
         assert_eq!(found("a/y/c", "s-", "-id.l").unwrap(), "a/y/c/s-2-id.l");
         assert_eq!(found("a/*/c", "s-", "-id.l").unwrap(), "a/x/c/s-1-id.l");
         assert_eq!(found("a/*/c", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
+        assert_eq!(found("a/y/*", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
         // Beginning and end do not overlap.
         assert_eq!(found("a/y/d", "s-", "-id.l"), None);
         assert_eq!(found("a/z/c", "s-", "-id.l"), None);
