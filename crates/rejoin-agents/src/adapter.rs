@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{Composed, Envelope, Micros, Runtime, SessionId, TotalsScope, TurnPlan};
+use rejoin_core::{
+    Composed, Envelope, Micros, PermissionMode, Runtime, SessionId, TotalsScope, TurnPlan,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::EnvRules;
@@ -57,6 +59,11 @@ pub trait Adapter: Send + Sync {
     /// What its counts cover, where that is said rather than proven.
     fn totals(&self) -> Option<TotalsScope> {
         None
+    }
+
+    /// What each mode comes to with this CLI, for people; a mode that is not here is refused.
+    fn allows(&self) -> &'static [Allows] {
+        &[]
     }
 
     /// Can the CLI be held to these permissions? Else one sentence saying what it can.
@@ -136,6 +143,17 @@ pub trait Adapter: Send + Sync {
     fn live_mark(&self, _bytes: &[u8]) -> Option<LiveMark> {
         None
     }
+}
+
+/// What a turn may do in one mode, and what holds it to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Allows {
+    pub mode: PermissionMode,
+    pub read: &'static str,
+    pub write: &'static str,
+    pub run: &'static str,
+    pub network: &'static str,
+    pub by: &'static str,
 }
 
 /// What shows that a CLI is logged in, without reading any of it.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use rejoin_core::{Envelope, Runtime, SessionId};
 use serde::Deserialize;
 
-use crate::adapter::{Adapter, CommandSpec, LiveMark, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{
+    Adapter, Allows, CommandSpec, LiveMark, Login, ProofEnv, ProofSetup, RunOrder,
+};
 use crate::environment::EnvRules;
 use crate::session::{Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
@@ -62,6 +64,10 @@ impl Adapter for Claude {
             env: environment::proof(at),
             ..ProofSetup::default()
         })
+    }
+
+    fn allows(&self) -> &'static [Allows] {
+        permission::ALLOWS
     }
 
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String> {

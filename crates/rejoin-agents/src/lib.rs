@@ -12,7 +12,7 @@ mod session;
 mod stream;
 
 pub use adapter::{
-    Adapter, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup,
+    Adapter, Allows, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup,
     ProofState, RunOrder,
 };
 pub use environment::{EnvRules, MARKER, compose_env};

@@ -2,6 +2,44 @@
 
 use rejoin_core::{Envelope, PermissionMode};
 
+use crate::adapter::Allows;
+
+/// Seen on 2.1.197 and 2.1.325. Where the CLI asks, nobody is there to answer yet, so it is denied.
+pub(super) const ALLOWS: &[Allows] = &[
+    Allows {
+        mode: PermissionMode::ReadOnly,
+        read: "all files",
+        write: "no",
+        run: "no",
+        network: "web search and fetch",
+        by: "an exact list of tools; MCP tools denied",
+    },
+    Allows {
+        mode: PermissionMode::Edit,
+        read: "all files",
+        write: "in the folder",
+        run: "file commands (mkdir, mv, …); others with --tools shell",
+        network: "if asked: denied",
+        by: "permission mode acceptEdits",
+    },
+    Allows {
+        mode: PermissionMode::Ask,
+        read: "in the folder",
+        write: "if asked: denied",
+        run: "if asked: denied",
+        network: "if asked: denied",
+        by: "permission mode default",
+    },
+    Allows {
+        mode: PermissionMode::Full,
+        read: "all files",
+        write: "all files",
+        run: "everything",
+        network: "everything",
+        by: "nothing; refused to root without IS_SANDBOX=1",
+    },
+];
+
 /// Tools that cannot change anything in the working folder. An exact set, because a list of what
 /// writes is never complete: in `dontAsk` mode `CronCreate` still wrote into the folder (2.1.197,
 /// 2.1.325), and versions add tools such as `Monitor`. Sub-agents are held to the set as well.

@@ -1,6 +1,7 @@
 //! `rejoin doctor`
 
 mod agents;
+mod permissions;
 mod proof;
 mod report;
 mod store;
@@ -32,9 +33,17 @@ pub(crate) struct DoctorArgs {
     /// Prove what installed agents do: all, or this one
     #[arg(long, value_name = "AGENT", num_args = 0..=1, default_missing_value = "all")]
     prove: Option<String>,
+
+    /// Print the page about agents and their permissions
+    #[arg(long, hide = true)]
+    docs: bool,
 }
 
 pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>) -> Result<u8> {
+    if args.docs {
+        out.text(permissions::page().trim_end());
+        return Ok(0);
+    }
     let mut report = Report::default();
     let home = data_home()?;
     let (config, sources) = configuration(&mut report, explicit)?;

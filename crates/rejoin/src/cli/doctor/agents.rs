@@ -8,6 +8,7 @@ use rejoin_hub::Hub;
 use rejoin_runner::{RunnerConfig, inspect};
 use serde_json::{Value, json};
 
+use super::permissions;
 use super::proof;
 use super::report::Report;
 use crate::config::Config;
@@ -77,6 +78,7 @@ impl Look<'_> {
         let mut found = json!({
             "name": name, "default": is_default, "enabled": enabled, "found": true, "path": null,
             "product": null, "version": null, "resume": "unknown", "totals": null, "login": null, "proof": null,
+            "permissions": null,
         });
         let Some(usual) = self.adapter.program() else {
             report.good(name, "built in; answers only where it is asked for by name");
@@ -121,6 +123,7 @@ impl Look<'_> {
         if let Some(facts) = &facts {
             found["proof"] = proof::rows(report, facts);
         }
+        found["permissions"] = permissions::table(report, self.adapter, prove);
         found["login"] = self.login(report, is_default && enabled);
         found
     }
