@@ -1,0 +1,3 @@
+//! What holds for one CLI after the other.
+
+mod opencode;
