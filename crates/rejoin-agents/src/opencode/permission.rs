@@ -46,7 +46,8 @@ const DENY: &str = "deny";
 pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
     let tools = envelope.tools.as_deref().unwrap_or_default();
     for name in tools.iter().chain(&envelope.deny_tools) {
-        let tool = tool_of(name).ok_or_else(|| format!("`{name}` is not the name of a tool"))?;
+        let not_one = || format!("`{name}` is not the name of a tool");
+        let (tool, _) = parts(name).ok_or_else(not_one)?;
         let known = READERS.iter().chain(WRITERS).chain(EDITORS);
         let lower = tool.to_lowercase();
         if let Some(own) = known.copied().find(|own| *own == lower && *own != tool) {
@@ -132,7 +133,7 @@ pub(super) fn rules(envelope: &Envelope) -> Rules {
         rules.set("task", DENY);
     }
     for name in &envelope.deny_tools {
-        let Some((tool, rule)) = tool_of(name).zip(rule_of(name)) else {
+        let Some((tool, rule)) = parts(name) else {
             continue;
         };
         for tool in own_names(tool) {
@@ -192,22 +193,16 @@ impl fmt::Display for Rules {
     }
 }
 
-/// The tool of `tool` or `tool(rule)`; none: it is neither.
-fn tool_of(name: &str) -> Option<&str> {
-    let tool = name.split('(').next()?;
+/// The tool of `tool` or `tool(rule)`, and the rule; none: it is neither.
+fn parts(name: &str) -> Option<(&str, Option<&str>)> {
+    let (tool, rule) = match name.split_once('(') {
+        Some((tool, rest)) => (tool, Some(rest.strip_suffix(')')?)),
+        None => (name, None),
+    };
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '.');
     let named = tool.starts_with(|c: char| c.is_ascii_alphabetic()) && tool.chars().all(plain);
-    (named && rule_of(name).is_some()).then_some(tool)
-}
-
-/// Its rule, if it has one; none: it is not well formed.
-fn rule_of(name: &str) -> Option<Option<&str>> {
-    let Some((_, rule)) = name.split_once('(') else {
-        return Some(None);
-    };
-    let rule = rule.strip_suffix(')')?;
-    let written = !rule.is_empty() && !rule.contains(char::is_control);
-    written.then_some(Some(rule))
+    let written = rule.is_none_or(|rule| !rule.is_empty() && !rule.contains(char::is_control));
+    (named && written).then_some((tool, rule))
 }
 
 /// By the names under which the CLI permits them.
@@ -224,8 +219,8 @@ fn own_names(tool: &str) -> impl Iterator<Item = &str> {
 }
 
 fn names(listed: &[String]) -> impl Iterator<Item = &str> {
-    let tools = listed.iter().filter_map(|name| tool_of(name));
-    tools.flat_map(own_names)
+    let tools = listed.iter().filter_map(|name| parts(name));
+    tools.flat_map(|(tool, _)| own_names(tool))
 }
 
 #[cfg(test)]

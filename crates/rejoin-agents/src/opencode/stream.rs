@@ -149,18 +149,18 @@ impl Stream {
         }
     }
 
-    fn text(&mut self, part: &Value) -> Option<Option<EventBody>> {
+    fn text(&mut self, part: &Value) -> Option<Vec<EventBody>> {
         let text = part["text"].as_str()?.to_owned();
         if part["synthetic"] == true {
             let compacted = part["metadata"]["compaction_continue"] == true;
-            return Some(compacted.then(|| self.compacted()));
+            return Some(compacted.then(|| self.compacted()).into_iter().collect());
         }
         self.words
             .text(part["messageID"].as_str().unwrap_or_default(), &text);
-        Some(Some(EventBody::Text {
+        Some(vec![EventBody::Text {
             text,
             parent_tool: None,
-        }))
+        }])
     }
 
     fn compacted(&mut self) -> EventBody {

@@ -206,10 +206,7 @@ fn another_session_than_the_one_asked_for_is_refused() {
 fn without_an_answer_it_says_why() {
     let class = |lines: &[String], end: &End| {
         let (_, _, ran) = run(lines.join("\n").as_bytes(), b"", end);
-        match ran.outcome {
-            Outcome::Failed(failure) => failure.class,
-            other => panic!("{other:?}"),
-        }
+        ran.outcome.failure().unwrap().class
     };
     let said = |reason: &str| vec![START.to_owned(), text("m", "half"), finish(reason)];
     assert_eq!(class(&[], &DONE), Class::Crashed);

@@ -39,12 +39,12 @@ fn begun(world: World, flags: &[&str]) -> Talk {
 
 /// And a second one under way: answering slowly (`late`), or with a tool that never ends (`stuck`).
 fn second_turn(script: &str) -> Option<(Talk, Child)> {
-    let late = vec![slowly(&answer(2), 40)];
+    let late = vec![slowly(&answer(2), 80)];
     let world = scripted([("late", late), ("stuck", vec![runs(STUCK)])])?;
     let mut talk = begun(world, &SHELL);
     talk.n += 1;
     let send = talk.world.start(2, &format!("#s:{script}"), &[]);
-    talk.world.wait_until_asked(&user(2));
+    wait_until_asked(&talk.world, &user(2));
     wait_for("the turn to be under way", 60, || {
         let under_way = match script {
             "stuck" => is_stuck(&talk.world),
@@ -53,6 +53,14 @@ fn second_turn(script: &str) -> Option<(Talk, Child)> {
         under_way.then_some(())
     });
     Some((talk, send))
+}
+
+/// It may take long to start: a second of work for two cores, when nobody else wants them.
+fn wait_until_asked(world: &World, word: &str) {
+    wait_for("the model to be asked", 90, || {
+        let asked = |r: &rejoin_model::Request| r.history().to_string().contains(word);
+        world.model.requests().iter().any(asked).then_some(())
+    });
 }
 
 fn is_stuck(world: &World) -> bool {

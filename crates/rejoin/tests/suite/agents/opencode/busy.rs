@@ -41,9 +41,9 @@ fn a_session_in_other_hands_is_not_touched() {
     let mut talk = Talk::begin(world);
     let first = talk.good("started", &[]);
     let session = first["session_id"].as_str().unwrap();
-    let hand = talk.world.by_hand_command(session, "byhand#s:slowhand");
-    let hand = { hand }.spawn().unwrap();
-    talk.world.wait_until_asked("byhand");
+    let mut hand = talk.world.by_hand_command(session, "byhand#s:slowhand");
+    let hand = hand.spawn().unwrap();
+    super::wait_until_asked(&talk.world, "byhand");
     let refused = talk.world.send(2, "#s:a2", &["--if-busy", "fail"]);
     assert_eq!(refused.code, 4, "{refused:?}");
     assert_eq!(refused.json()["error"]["code"], "in_use", "{refused:?}");
