@@ -132,6 +132,11 @@ pub trait Adapter: Send + Sync {
         None
     }
 
+    /// The same for a session that is known by its place beneath the home.
+    fn lock_at(&self, _place: &str) -> Option<String> {
+        None
+    }
+
     /// Reads on in a session from `cursor` (the confirmed end), or from its beginning.
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader>;
 
@@ -249,6 +254,8 @@ pub struct RunOrder<'a> {
     /// The CLI's home, and where in it the session lies, as far as that is known before the run.
     pub home: &'a str,
     pub place: Option<&'a str>,
+    /// The environment the CLI will get, but for what its command adds.
+    pub env: &'a [(String, String)],
     /// Minted for this attempt: finds the prompt in the session again.
     pub prompt_id: &'a str,
     pub folder: &'a str,

@@ -7,6 +7,7 @@ mod claude;
 mod demo;
 mod environment;
 mod generic;
+mod opencode;
 mod overlay;
 mod session;
 mod stream;
@@ -24,7 +25,7 @@ pub use session::{
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 
 /// Every agent that is built in. A new one is a file, and a line here.
-pub const ADAPTERS: &[&dyn Adapter] = &[&claude::Claude, &demo::Demo];
+pub const ADAPTERS: &[&dyn Adapter] = &[&claude::Claude, &opencode::OpenCode, &demo::Demo];
 
 pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
     ADAPTERS.iter().copied().find(|a| a.name() == name)

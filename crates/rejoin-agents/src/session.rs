@@ -1,6 +1,6 @@
 //! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
 
-use rejoin_core::{Context, SessionId};
+use rejoin_core::{Context, SessionId, ToolNote};
 
 /// Who chooses the id of a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +52,12 @@ pub enum Records {
     /// A file of lines, only ever appended to: what follows the confirmed bytes can be cut off.
     Lines,
     /// An SQLite file of its own: taken back by putting a saved copy in its place. The query gives
-    /// one line of JSON per row; its parameter is the cursor, or the empty text.
-    Database { lines: &'static str },
+    /// one line of JSON per row; its parameter is the cursor, or the empty text. The statements make
+    /// it hold nothing later than their parameter, milliseconds since 1970, before it is resumed.
+    Database {
+        lines: &'static str,
+        not_after: &'static [&'static str],
+    },
 }
 
 /// Lists what a CLI would replay from a session.
@@ -75,6 +79,8 @@ pub struct Reading {
     pub connected: bool,
     pub damaged_lines: u64,
     pub orphaned_calls: u64,
+    /// What its tools did or began, where the stream does not say so before they have ended.
+    pub trail: Vec<ToolNote>,
     pub compacted: bool,
     /// How full it was at its last call, where the session says so and the stream does not.
     pub context: Option<Context>,

@@ -8,5 +8,11 @@ mod claude_command;
 mod claude_session;
 #[path = "all/claude_stream.rs"]
 mod claude_stream;
+#[path = "all/opencode_command.rs"]
+mod opencode_command;
+#[path = "all/opencode_session.rs"]
+mod opencode_session;
+#[path = "all/opencode_stream.rs"]
+mod opencode_stream;
 #[path = "all/order.rs"]
 mod order;

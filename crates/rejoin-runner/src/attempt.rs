@@ -67,7 +67,7 @@ impl<L: HubLink> Preparing<'_, L> {
         let (pin, confirmed) = match (plan, pinned) {
             (TurnPlan::Resume { session, .. }, Some(pin)) => (
                 PinStart::Existing(pin.id),
-                Some(bring_here(looked, pin, session.id()).await?),
+                Some(bring_here(looked, pin, session.id(), self.link.clock()).await?),
             ),
             (TurnPlan::Resume { .. }, None) => {
                 return Err(Error::Internal("a session without a pin".into()));
@@ -88,6 +88,7 @@ impl<L: HubLink> Preparing<'_, L> {
             turn: &claimed.turn.id.to_string(),
             home: &home,
             place: session_file.as_deref(),
+            env: &looked.env,
             prompt_id: &prompt_id,
             folder: &looked.folder.path,
             model: claimed.request.model.as_deref(),

@@ -14,14 +14,23 @@ pub(crate) fn in_use(
     adapter: &'static dyn Adapter,
     home: &Path,
     session: &SessionId,
+    place: Option<&str>,
 ) -> Option<u32> {
+    let locks = [
+        adapter.lock_file(session),
+        place.and_then(|place| adapter.lock_at(place)),
+    ];
     noted(adapter, home, session).or_else(|| {
-        let file = home.join(adapter.lock_file(session)?);
-        let meta = fs_err::metadata(file).ok()?;
-        let locks = fs_err::read_to_string("/proc/locks").ok()?;
-        let holder = locked_by(&locks, meta.dev(), meta.ino())?;
-        alive(holder).then_some(holder)
+        let held = |file: String| locked(&home.join(file));
+        locks.into_iter().flatten().find_map(held)
     })
+}
+
+fn locked(file: &Path) -> Option<u32> {
+    let meta = fs_err::metadata(file).ok()?;
+    let locks = fs_err::read_to_string("/proc/locks").ok()?;
+    let holder = locked_by(&locks, meta.dev(), meta.ino())?;
+    alive(holder).then_some(holder)
 }
 
 fn noted(adapter: &'static dyn Adapter, home: &Path, session: &SessionId) -> Option<u32> {

@@ -146,11 +146,14 @@ fn look_at(
         session: &pin.session,
         pin: &pin.id.to_string(),
     };
-    let path = sessions.locate(&at);
-    let mark = path.zip(pin.files.first()).map(|(path, mark)| FileMark {
-        path,
-        ..mark.clone()
-    });
+    let place = sessions.locate(&at);
+    let mark = place
+        .clone()
+        .zip(pin.files.first())
+        .map(|(path, mark)| FileMark {
+            path,
+            ..mark.clone()
+        });
     let fact = match (&mark, pin.files.is_empty()) {
         (Some(mark), _) => sessions.compare(mark),
         (None, false) if adapter.is_session_id(&pin.session) => SessionFact::Missing,
@@ -160,7 +163,7 @@ fn look_at(
         fact,
         mark,
         folder: folder::compare(&pin.folder, today),
-        in_use: in_use(adapter, home, &pin.session),
+        in_use: in_use(adapter, home, &pin.session, place.as_deref()),
         provider_here: provider_here(adapter, home, pin.provider.as_deref()),
     }
 }

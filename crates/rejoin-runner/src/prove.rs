@@ -271,6 +271,7 @@ impl Bench<'_> {
             turn: pin,
             home: home.to_str()?,
             place: place.as_deref(),
+            env: self.env,
             prompt_id: &prompt_id,
             folder: folder.to_str()?,
             model: self.model,

@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::left::{Left, from_another_boot, held_by_the_living, left};
 use crate::pump::Pump;
-use crate::settle::{Written, clear_away, settle};
-use crate::turn::{IfBusy, Runner, refused_cleanly};
+use crate::settle::{Written, clear_away, refused_cleanly, settle};
+use crate::turn::{IfBusy, Runner};
 
 /// How often a turn in other hands is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
@@ -212,7 +212,8 @@ impl Runner {
         };
         let mut pumped = pump.follow(adapter.parser()).await?;
         clear_away(claimed, &mut pumped)?;
-        if plan.confirmed.is_some() && refused_cleanly(&pumped) {
+        let clean = refused_cleanly(adapter, attempt, &plan, folder, &pumped.ran).await;
+        if plan.confirmed.is_some() && clean {
             // Its session is unknown to the CLI and nothing was done: it is tried anew, told.
             self.hub
                 .retire(claimed, attempt.pin, "refused by the CLI")

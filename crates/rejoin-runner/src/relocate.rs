@@ -5,17 +5,19 @@ use std::path::Path;
 
 use rejoin_agents::{Moving, SessionAt};
 use rejoin_core::{FileMark, Pin, SessionFact, SessionId};
-use rejoin_hub::Confirmed;
+use rejoin_hub::{Clock, Confirmed};
 
 use crate::error::{Error, Result};
 use crate::look::Looked;
 use crate::session::Sessions;
 
-/// The session as confirmed. If the folder moved, it is brought along.
+/// The session as confirmed. If the folder moved, it is brought along; if this clock is behind the
+/// one it was written by, its times are.
 pub(crate) async fn bring_here(
     looked: &Looked,
     pin: &Pin,
     session: &SessionId,
+    clock: Clock,
 ) -> Result<Confirmed> {
     let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
@@ -26,6 +28,11 @@ pub(crate) async fn bring_here(
             .await
             .map_err(Error::io("bringing the session to this folder"))?
     };
+    let file = looked
+        .sessions()
+        .not_after(file, clock.now() / 1000)
+        .await
+        .map_err(Error::io("bringing the session to this time"))?;
     Ok(Confirmed {
         file,
         cursor: pin.cursor.clone(),

@@ -55,7 +55,7 @@ impl Sessions<'_> {
         let mut reader = self.adapter.reader(cursor);
         let mark = match self.adapter.records() {
             Records::Lines => marks::read_on(self.home, path, before, |line| reader.line(line))?,
-            Records::Database { lines } => {
+            Records::Database { lines, .. } => {
                 let rows = database::rows(&self.home.join(path), lines, cursor).await?;
                 for row in &rows {
                     reader.line(row.as_bytes());
@@ -79,6 +79,19 @@ impl Sessions<'_> {
         match self.adapter.records() {
             Records::Lines => marks::cut_back(self.home, mark),
             Records::Database { .. } => database::put_back(self.home, mark, &saved(run)),
+        }
+    }
+
+    /// Lets a session hold nothing that is later than now, in milliseconds since 1970: some CLIs
+    /// take what lies in the future for their newest message.
+    pub async fn not_after(&self, mark: FileMark, now: i64) -> io::Result<FileMark> {
+        let Records::Database { not_after, .. } = self.adapter.records() else {
+            return Ok(mark);
+        };
+        let path = self.home.join(&mark.path);
+        match database::rewrite(&path, not_after, &now.to_string()).await? {
+            0 => Ok(mark),
+            _ => database::mark(self.home, &mark.path),
         }
     }
 

@@ -53,7 +53,11 @@ pub async fn settle(
         ran: &ran,
         folder,
     };
-    record.tools_run = ran.tools_run;
+    let begun = match &ran.outcome {
+        Outcome::Succeeded => vec![],
+        Outcome::Failed(_) | Outcome::Cancelled | Outcome::Lost(_) => run.begun().await,
+    };
+    record.tools_run = ran.tools_run.max(begun.len() as u64);
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
     note(&mut record, &ran, kept);
@@ -84,7 +88,7 @@ pub async fn settle(
         status,
         answer: (status == TurnStatus::Succeeded).then(|| ran.text.clone()),
         error: ran.outcome.failure().cloned(),
-        trail: trail(&ran, status),
+        trail: trail(&ran, begun, status),
         cost: run.cost(cause),
         model: ran.model.clone(),
         usage: run.usage(),
@@ -113,6 +117,20 @@ impl Run<'_> {
         }
         let named = self.ran.session.as_ref();
         named.filter(|id| self.adapter.is_session_id(id))
+    }
+
+    /// What its tools did or began, as the session tells it, where the stream is silent about those
+    /// under way. To be asked before the session is cut back.
+    async fn begun(&self) -> Vec<ToolNote> {
+        let (Records::Database { .. }, Some(path)) =
+            (self.adapter.records(), &self.plan.session_file)
+        else {
+            return vec![];
+        };
+        let before = self.plan.confirmed.as_ref();
+        let cursor = before.and_then(|c| c.cursor.as_deref());
+        let read = self.sessions().read_on(path, None, cursor).await;
+        read.map_or_else(|_| vec![], |(_, reading)| reading.trail)
     }
 
     fn sessions(&self) -> Sessions<'_> {
@@ -319,9 +337,30 @@ impl Run<'_> {
 }
 
 /// What the next turn must know the tools did; in an unanswered one also what was only started.
-fn trail(ran: &Ran, status: TurnStatus) -> Vec<ToolNote> {
+fn trail(ran: &Ran, begun: Vec<ToolNote>, status: TurnStatus) -> Vec<ToolNote> {
+    if begun.len() > ran.trail.len() {
+        return begun;
+    }
     let worth_telling = |note: &&ToolNote| note.finished || status != TurnStatus::Succeeded;
     ran.trail.iter().filter(worth_telling).cloned().collect()
+}
+
+/// Retried once, and only if no tool ran (promise 4).
+pub(crate) async fn refused_cleanly(
+    adapter: &'static dyn Adapter,
+    attempt: &Attempt,
+    plan: &AttemptPlan,
+    folder: &Path,
+    ran: &Ran,
+) -> bool {
+    let run = Run {
+        adapter,
+        attempt,
+        plan,
+        ran,
+        folder,
+    };
+    ran.refused && ran.tools_run == 0 && run.begun().await.is_empty()
 }
 
 /// Ends what a shim that was killed could not end any more.

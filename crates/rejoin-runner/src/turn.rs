@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::look::{Looked, look};
 use crate::process::ShimChild;
 use crate::pump::{Pump, Pumped};
-use crate::settle::{Written, clear_away, settle};
+use crate::settle::{Written, clear_away, refused_cleanly, settle};
 use crate::shim::void;
 
 /// How often a session that somebody else is using is looked at again.
@@ -111,11 +111,13 @@ impl Runner {
                 wake: &self.wake,
             };
             let pumped = pump.follow(looked.adapter.parser()).await?;
-            let retry = plan.after_refusal().filter(|_| refused_cleanly(&pumped));
-            let Some(retold) = retry else {
+            let attempt = attempt_of(&prepared, &plan);
+            let (adapter, ran) = (looked.adapter, &pumped.ran);
+            let clean = refused_cleanly(adapter, &attempt, &prepared.plan, &folder, ran).await;
+            let Some(retold) = plan.after_refusal().filter(|_| clean) else {
                 let written = Written {
-                    adapter: looked.adapter,
-                    attempt: &attempt_of(&prepared, &plan),
+                    adapter,
+                    attempt: &attempt,
                     plan: &prepared.plan,
                     record: prepared.record,
                     folder: &folder,
@@ -260,11 +262,6 @@ fn without_a_run(
         attempt,
         pin,
     }
-}
-
-/// Retried once, and only if no tool ran (promise 4).
-pub(crate) fn refused_cleanly(pumped: &Pumped) -> bool {
-    pumped.ran.refused && pumped.ran.tools_run == 0
 }
 
 fn attempt_of(prepared: &Prepared, plan: &TurnPlan) -> Attempt {

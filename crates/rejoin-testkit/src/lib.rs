@@ -35,6 +35,7 @@ macro_rules! on_every_cli {
     ($($test:ident),+ $(,)?) => {
         $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
         $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
+        $crate::on_cli!(opencode, OPENCODE, $($test),+);
     };
 }
 
@@ -55,15 +56,17 @@ mod clis;
 mod model;
 mod procs;
 mod running;
+mod sql;
 mod talk;
 mod words;
 mod world;
 
 pub use chronicle::{Chronicle, Continued, answering, costing, steps};
-pub use clis::{CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, Cli, claude};
+pub use clis::{CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, Cli, OPENCODE, claude};
 pub use model::{Model, runs, slowly};
 pub use procs::{marked, wait_for};
 pub use running::kill;
+pub use sql::sql;
 pub use talk::Talk;
 pub use words::{answer, assert_shown, said, texts, user};
 pub use world::{Done, World};

@@ -99,6 +99,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) raw: bool,
     pub(crate) neutral: Neutral,
     pub(crate) extra: &'a [String],
+    pub(crate) env: &'a [(String, String)],
 }
 
 const EDIT: &Envelope = &Envelope {
@@ -118,6 +119,7 @@ pub(crate) const PLAIN: Ask<'static> = Ask {
     raw: false,
     neutral: Neutral::ByPlace,
     extra: &[],
+    env: &[],
 };
 
 pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
@@ -135,6 +137,7 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         turn: "01900000-0000-7000-8000-000000000001",
         home: "/home/u/.cli",
         place: Some("place/of/the/session"),
+        env: ask.env,
         prompt_id: PROMPT_ID,
         folder: "/w",
         model: ask.model,

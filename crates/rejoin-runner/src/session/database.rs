@@ -16,9 +16,10 @@ pub(super) fn compare(home: &Path, mark: &FileMark) -> SessionFact {
         Ok(_) | Err(_) => {}
     }
     let fact = marks::compare(home, mark);
-    // Pages are written anywhere: what differs may still be what its CLI made of it.
-    let differs = matches!(fact, SessionFact::Changed | SessionFact::Damaged);
-    if differs && is_database(&home.join(&mark.path)) {
+    // Pages are written anywhere: what has grown may still be what its CLI made of it.
+    let path = home.join(&mark.path);
+    let grown = fs_err::metadata(&path).is_ok_and(|now| now.len() > mark.length);
+    if fact == SessionFact::Damaged && grown && is_database(&path) {
         return SessionFact::Changed;
     }
     fact
@@ -44,19 +45,23 @@ pub(super) async fn rows(
     rows
 }
 
+/// Gives the number of rows that were changed.
 pub(super) async fn rewrite(
     path: &Path,
     statements: &[&'static str],
-    folder: &str,
-) -> io::Result<()> {
+    parameter: &str,
+) -> io::Result<u64> {
     let mut at = open(path).await?;
     let mut tx = at.begin().await.map_err(io::Error::other)?;
+    let mut changed = 0;
     for statement in statements {
-        let query = sqlx::query(AssertSqlSafe(*statement)).bind(folder.to_owned());
-        query.execute(&mut *tx).await.map_err(io::Error::other)?;
+        let query = sqlx::query(AssertSqlSafe(*statement)).bind(parameter.to_owned());
+        let done = query.execute(&mut *tx).await.map_err(io::Error::other)?;
+        changed += done.rows_affected();
     }
     tx.commit().await.map_err(io::Error::other)?;
-    close(at).await
+    close(at).await?;
+    Ok(changed)
 }
 
 /// Call when everything of the log is in the file.

@@ -1,3 +1,4 @@
-//! What is particular to one agent.
+//! What holds for one CLI after the other, and what is particular to it.
 
 mod described;
+mod opencode;

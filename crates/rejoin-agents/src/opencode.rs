@@ -1,0 +1,176 @@
+//! OpenCode. Measured on 1.18.33 (agents/opencode.md); what a constant says of the CLI's behaviour
+//! was seen there unless it says otherwise.
+//!
+//! Each session lies in a database of its own beneath the CLI's data folder, so that it can be
+//! hashed, copied and put back as one file, and the user's own database is never touched.
+
+use std::path::{Path, PathBuf};
+
+use rejoin_core::{Envelope, Runtime, SessionId};
+
+use crate::adapter::{Adapter, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::environment::EnvRules;
+use crate::session::{ChosenBy, Moving, Place, Records, SessionAt, SessionReader};
+use crate::stream::StreamParser;
+
+mod classify;
+mod command;
+mod environment;
+mod permission;
+mod probe;
+mod session;
+mod stream;
+mod tool;
+
+/// `ses_` and 26 letters and digits; other versions may take fewer or more.
+const ID_BEGINS: &str = "ses_";
+const ID_LENGTH: std::ops::RangeInclusive<usize> = 12..=64;
+
+pub(crate) struct OpenCode;
+
+impl Adapter for OpenCode {
+    fn name(&self) -> &'static str {
+        "opencode"
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some("opencode")
+    }
+
+    fn install(&self) -> &'static str {
+        "npm install -g opencode-ai"
+    }
+
+    fn login(&self) -> Option<Login> {
+        Some(Login {
+            variables: environment::LOGINS,
+            file: "auth.json",
+            how: "opencode auth login, or export the key of your model's vendor",
+        })
+    }
+
+    fn runtime(&self, version_output: &str) -> Option<Runtime> {
+        probe::runtime(version_output)
+    }
+
+    fn probe(&self) -> Option<Vec<String>> {
+        Some(probe::arguments())
+    }
+
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        probe::judge(stdout, stderr)
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
+        Some(environment::proof(at))
+    }
+
+    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
+        permission::express(envelope)
+    }
+
+    fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
+        command::command(order)
+    }
+
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
+    }
+
+    fn environment(&self) -> EnvRules {
+        environment::rules()
+    }
+
+    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let set = |name| env(name).filter(|value| !value.is_empty());
+        let data = match set("XDG_DATA_HOME") {
+            Some(folder) => PathBuf::from(folder),
+            None => Path::new(&set("HOME")?).join(".local/share"),
+        };
+        Some(data.join("opencode"))
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::TheCli
+    }
+
+    /// Given an empty id the CLI starts afresh, silently.
+    fn is_session_id(&self, id: &SessionId) -> bool {
+        let id = id.as_str();
+        let rest = id.strip_prefix(ID_BEGINS).unwrap_or_default();
+        ID_LENGTH.contains(&id.len())
+            && !rest.is_empty()
+            && rest.chars().all(|c| c.is_ascii_alphanumeric())
+    }
+
+    fn place(&self, at: &SessionAt<'_>) -> Place {
+        Place::At(format!("rejoin/{}.db", at.pin))
+    }
+
+    /// `-s` from another folder than the session's hangs for ever, without a word; which project it
+    /// is in does not matter.
+    fn moving(&self, _at: &SessionAt<'_>, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
+        Moving::Rewrite(session::MOVE)
+    }
+
+    fn records(&self) -> Records {
+        Records::Database {
+            lines: session::LINES,
+            not_after: session::NOT_AFTER,
+        }
+    }
+
+    /// SQLite's shared memory: a connection holds a lock on it for as long as it is open.
+    fn lock_at(&self, place: &str) -> Option<String> {
+        Some(format!("{place}-shm"))
+    }
+
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        Box::new(session::Reader::new(cursor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_is_where_the_cli_looks() {
+        let home = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<(String, String)> = pairs
+                .iter()
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect();
+            OpenCode.home(&move |name| {
+                let found = pairs.iter().find(|(n, _)| n == name);
+                found.map(|(_, value)| value.clone())
+            })
+        };
+        let at = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(home(&[("HOME", "/h")]), at("/h/.local/share/opencode"));
+        let both = [("HOME", "/h"), ("XDG_DATA_HOME", "/d")];
+        assert_eq!(home(&both), at("/d/opencode"));
+        let empty = [("HOME", "/h"), ("XDG_DATA_HOME", "")];
+        assert_eq!(home(&empty), at("/h/.local/share/opencode"));
+        assert_eq!(home(&[]), None);
+    }
+
+    #[test]
+    fn only_its_own_ids_are_passed_on() {
+        let is = |id: &str| SessionId::new(id).is_ok_and(|id| OpenCode.is_session_id(&id));
+        assert!(is("ses_e21a13099ffesPgMJlFhtDvy9X"));
+        assert!(is("ses_rejoinSynthetic0001"));
+        for other in [
+            "",
+            "ses_",
+            "ses_short",
+            "b731fd0c-68de-4452-a02a-ef7d040b8069",
+            "ses_e21a13099ffe/../../x",
+            "ses_e21a13099ffes PgMJlFhtDvy9X",
+            "--continue",
+            "ses-e21a13099ffesPgMJlFhtDvy9X",
+        ] {
+            assert!(!is(other), "{other}");
+        }
+    }
+}

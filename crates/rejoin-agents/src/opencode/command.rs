@@ -1,0 +1,113 @@
+//! The call of the CLI for one turn.
+
+use std::collections::BTreeMap;
+
+use rejoin_core::TurnPlan;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::permission;
+use crate::adapter::{CommandSpec, RunOrder};
+use crate::session::text_mark;
+
+/// Of every run. Without a title a new session costs one more request.
+const FLAGS: &[&str] = &["run", "--format", "json", "--title", "rejoin"];
+
+/// What the CLI takes a whole configuration from, laid over its files.
+const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// A session remembers its model and nothing else, so everything is said again on every run. The
+/// prompt goes by stdin, to its end: an argument with a space in it arrives in quotes.
+pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
+    let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
+    let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
+    add("--dir", order.folder);
+    add("--agent", &agent(order));
+    if let Some(model) = order.model {
+        add("-m", model);
+    }
+    match order.plan {
+        TurnPlan::Resume { session, .. } => add("-s", session.id().as_str()),
+        TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => {}
+    }
+    args.extend(permission::flags(order.envelope));
+    args.extend(order.extra_args.iter().cloned());
+    let stdin = prompt(order);
+    CommandSpec {
+        args,
+        prompt_mark: Some(text_mark(&stdin)),
+        stdin,
+        env: env(order),
+        ..CommandSpec::default()
+    }
+}
+
+/// The CLI gives no part of it a meaning: commands need a flag, files another (1.18.33; part of the
+/// proof of a binary). So `--raw` changes nothing.
+fn prompt(order: &RunOrder<'_>) -> String {
+    match &order.composed.context {
+        Some(context) => format!("{context}\n\n{}", order.composed.message),
+        None => order.composed.message.clone(),
+    }
+}
+
+fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
+    let mut env = vec![
+        // It overrides the folder the process is really in.
+        ("PWD".to_owned(), order.folder.to_owned()),
+        (
+            "OPENCODE_PERMISSION".to_owned(),
+            permission::rules(order.envelope).to_string(),
+        ),
+        (CONTENT.to_owned(), content(order)),
+    ];
+    if let Some(place) = order.place {
+        let file = format!("{}/{place}", order.home);
+        env.push(("OPENCODE_DB".to_owned(), file));
+    }
+    env
+}
+
+/// A name that no configuration knows: the rules of an agent come after all others, so those that a
+/// file has for `build` would win over the turn's, and those for any other name be mixed with them.
+fn agent(order: &RunOrder<'_>) -> String {
+    format!("rejoin-{}", order.turn)
+}
+
+/// The user's own content, with the agent of this turn in it.
+fn content(order: &RunOrder<'_>) -> String {
+    let own = order.env.iter().find(|(name, _)| name == CONTENT);
+    let mut content: Raw = own.map_or_else(Raw::new, |(_, text)| parsed(text));
+    let mut agents: Raw = content
+        .get("agent")
+        .map_or_else(Raw::new, |own| parsed(own.get()));
+    let rules = permission::rules(order.envelope);
+    let rules = format!(r#"{{"mode":"primary","permission":{rules}}}"#);
+    agents.extend(raw(&rules).map(|rules| (agent(order), rules)));
+    // Read anyway, though the rest of what a repository says about the CLI is not.
+    let note = Value::from(format!("{}/AGENTS.md", order.folder));
+    let mut listed: Vec<Value> = content
+        .get("instructions")
+        .and_then(|own| serde_json::from_str(own.get()).ok())
+        .unwrap_or_default();
+    listed.push(note);
+    for (key, value) in [
+        ("agent", serde_json::to_string(&agents)),
+        ("instructions", serde_json::to_string(&listed)),
+    ] {
+        let value = value.ok().and_then(|text| raw(&text));
+        content.extend(value.map(|value| (key.to_owned(), value)));
+    }
+    serde_json::to_string(&content).unwrap_or_default()
+}
+
+/// As written: the order of rules counts.
+type Raw = BTreeMap<String, Box<RawValue>>;
+
+fn parsed(text: &str) -> Raw {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn raw(text: &str) -> Option<Box<RawValue>> {
+    serde_json::from_str(text).ok()
+}

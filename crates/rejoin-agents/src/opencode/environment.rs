@@ -1,0 +1,141 @@
+//! What the CLI's environment must and must not hold.
+
+use serde_json::json;
+
+use crate::adapter::{ProofEnv, ProofSetup};
+use crate::environment::EnvRules;
+
+/// What the CLI puts into the environment of its tools, so what rejoin inherits when an agent calls
+/// it; and what would make it talk to another process.
+const REMOVE: &[&str] = &[
+    "AGENT",
+    "OPENCODE",
+    "OPENCODE_CLIENT",
+    "OPENCODE_DB",
+    "OPENCODE_PERMISSION",
+    "OPENCODE_PID",
+    "OPENCODE_ROUTE",
+    "OPENCODE_WORKSPACE_ID",
+];
+
+/// The commonest of very many; any vendor's key will do.
+pub(super) const LOGINS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "AZURE_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY",
+    "GITHUB_TOKEN",
+    "GOOGLE_GENERATIVE_AI_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENCODE_API_KEY",
+    "OPENCODE_AUTH_CONTENT",
+    "OPENROUTER_API_KEY",
+    "XAI_API_KEY",
+];
+
+/// A run neither updates the CLI nor fetches what it can do without. A repository's own
+/// configuration can name another server for the user's keys, start programs and allow tools, so
+/// it counts only for who sets the variable to 0.
+const OFF: &[&str] = &[
+    "OPENCODE_DISABLE_AUTOUPDATE",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD",
+    "OPENCODE_DISABLE_MODELS_FETCH",
+    "OPENCODE_DISABLE_PROJECT_CONFIG",
+];
+
+pub(super) fn rules() -> EnvRules {
+    EnvRules {
+        remove: REMOVE,
+        remove_prefixes: &[],
+        vendor: None,
+        set: OFF.iter().map(|&name| (name, "1".to_owned())).collect(),
+    }
+}
+
+const CONFIG: &str = "opencode-proof.json";
+
+/// A model with a price and a window that nothing fills.
+pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
+    let home = at.home.to_string_lossy().into_owned();
+    let model = json!({
+        "name": "proof",
+        "limit": {"context": 100_000_000, "output": 8000},
+        "cost": {"input": 3, "output": 15},
+    });
+    let config = json!({
+        "provider": {"rejoin": {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "rejoin",
+            "options": {"baseURL": format!("{}/v1", at.url), "apiKey": "rejoin-proof"},
+            "models": {"proof": model},
+        }},
+        "enabled_providers": ["rejoin"],
+        "small_model": "rejoin/proof",
+        "share": "disabled",
+    });
+    let env = [
+        ("OPENCODE_CONFIG", format!("{home}/{CONFIG}")),
+        ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
+        ("HOME", home),
+        ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
+    ];
+    ProofSetup {
+        env: env.map(|(name, value)| (name.to_owned(), value)).into(),
+        files: vec![(CONFIG.into(), config.to_string())],
+        model: Some("rejoin/proof".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::environment::compose_env;
+
+    #[test]
+    fn an_agent_that_calls_rejoin_does_not_leak_its_own_session() {
+        let caller = [
+            "PATH",
+            "AGENT",
+            "OPENCODE",
+            "OPENCODE_PID",
+            "OPENCODE_DB",
+            "OPENCODE_PERMISSION",
+            "OPENCODE_CONFIG",
+            "OPENCODE_DISABLE_PROJECT_CONFIG",
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+        ];
+        let caller = caller.map(|n| (n.to_owned(), "x".to_owned()));
+        let env = compose_env(caller, &rules(), &[], &[]);
+        let told: Vec<_> = env.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(
+            told,
+            [
+                "PATH=x",
+                "OPENCODE_CONFIG=x",
+                "OPENCODE_DISABLE_PROJECT_CONFIG=x",
+                "OPENAI_API_KEY=x",
+                "ANTHROPIC_API_KEY=x",
+                "OPENCODE_DISABLE_AUTOUPDATE=1",
+                "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+                "OPENCODE_DISABLE_MODELS_FETCH=1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_proof_stays_on_loopback_and_in_its_home() {
+        let setup = proof(&ProofEnv {
+            url: "http://127.0.0.1:9",
+            home: Path::new("/p"),
+        });
+        assert!(setup.files[0].1.contains("http://127.0.0.1:9/v1"));
+        let config = ("OPENCODE_CONFIG".into(), "/p/opencode-proof.json".into());
+        assert!(setup.env.contains(&config));
+        assert!(setup.env.iter().all(|(_, value)| !value.is_empty()));
+    }
+}

@@ -1,0 +1,227 @@
+//! The permissions of a turn as rules of the CLI. They go into every call, twice: as rules of an
+//! agent of its own, which no configuration can overrule, and as rules for all agents.
+//!
+//! The last rule that matches counts. A tool whose last rule denies it as a whole is not even
+//! offered to the model, and does not run if it is called all the same; that is what is used here.
+//! A rule for single commands is no wall: `> file` contains no command, and passes all of them.
+
+use std::fmt;
+
+use rejoin_core::{Envelope, PermissionMode};
+use serde_json::Value;
+
+/// Tools that cannot change anything in the working folder. An exact set: plugins, MCP servers and
+/// versions add tools.
+const READERS: &[&str] = &[
+    "codesearch",
+    "glob",
+    "grep",
+    "list",
+    "read",
+    "todoread",
+    "todowrite",
+    "webfetch",
+    "websearch",
+];
+
+/// Further tools of the CLI, to tell a name of its own from one that means nothing to it.
+const WRITERS: &[&str] = &["bash", "edit", "task"];
+
+/// Tools that are permitted or denied as `edit` only.
+const EDITORS: &[&str] = &["apply_patch", "multiedit", "patch", "write"];
+
+/// Nobody is there to answer or to approve: the CLI would wait for ever.
+const NOBODY_THERE: &[&str] = &["plan_enter", "plan_exit", "question"];
+
+/// Words for what every agent calls differently.
+const ALIASES: &[(&str, &[&str])] = &[
+    ("shell", &["bash"]),
+    ("search", &["codesearch", "glob", "grep", "list"]),
+    ("web", &["webfetch", "websearch"]),
+];
+
+const ALLOW: &str = "allow";
+const DENY: &str = "deny";
+
+pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
+    let tools = envelope.tools.as_deref().unwrap_or_default();
+    for name in tools.iter().chain(&envelope.deny_tools) {
+        let not_one = || format!("`{name}` is not the name of a tool");
+        let (tool, _) = parts(name).ok_or_else(not_one)?;
+        let known = READERS.iter().chain(WRITERS).chain(EDITORS);
+        let lower = tool.to_lowercase();
+        if let Some(own) = known.copied().find(|own| *own == lower && *own != tool) {
+            return Err(format!("OpenCode calls the tool `{own}`, not `{tool}`"));
+        }
+    }
+    if let Some(rule) = tools.iter().find(|name| name.contains('(')) {
+        return Err(format!(
+            "OpenCode takes whole tools, not the rule `{rule}`, as the set a turn may use; rules can be denied"
+        ));
+    }
+    if let Some(tool) = tools.iter().find(|name| EDITORS.contains(&name.as_str())) {
+        return Err(format!(
+            "OpenCode permits changes to files as a whole: name `edit` instead of `{tool}`"
+        ));
+    }
+    if names(tools).any(|tool| tool == "task") {
+        return Err(
+            "OpenCode cannot hold sub-agents to a set of tools; leave out `task`, or --tools"
+                .into(),
+        );
+    }
+    if envelope.mode == PermissionMode::ReadOnly
+        && let Some(writer) = names(tools).find(|name| !READERS.contains(name))
+    {
+        return Err(format!(
+            "the tool `{writer}` may write, and the turn is read-only"
+        ));
+    }
+    Ok(())
+}
+
+/// What is still asked after the rules is granted in full mode only; else it would end the turn.
+pub(super) fn flags(envelope: &Envelope) -> Vec<String> {
+    match envelope.mode {
+        PermissionMode::Full => vec!["--auto".to_owned()],
+        PermissionMode::ReadOnly | PermissionMode::Edit | PermissionMode::Ask => vec![],
+    }
+}
+
+/// Only for what [`express`] let pass. A name it would not have is left out rather than passed on.
+pub(super) fn rules(envelope: &Envelope) -> Rules {
+    let mut rules = Rules::default();
+    let full = envelope.mode == PermissionMode::Full;
+    let chosen: Option<Vec<&str>> = match (envelope.mode, envelope.tools.as_deref()) {
+        (PermissionMode::ReadOnly | PermissionMode::Ask, None) => Some(READERS.to_vec()),
+        // Where a person decides, naming a tool is no decision.
+        (PermissionMode::ReadOnly | PermissionMode::Ask, Some(tools)) => {
+            Some(names(tools).filter(|name| READERS.contains(name)).collect())
+        }
+        (PermissionMode::Edit | PermissionMode::Full, tools) => {
+            tools.map(|tools| names(tools).collect())
+        }
+    };
+    match &chosen {
+        Some(tools) => {
+            rules.set("*", DENY);
+            // Answers a call that makes no sense with what is wrong about it.
+            for tool in tools.iter().copied().chain(["invalid"]) {
+                rules.set(tool, ALLOW);
+            }
+            if full {
+                rules.set("external_directory", ALLOW);
+                rules.set("doom_loop", ALLOW);
+            }
+        }
+        // The user's own rules stay, but for what could run a program: MCP tools have an underscore
+        // in their names, and so has everything that concerns other folders.
+        None if !full => {
+            rules.set("*_*", DENY);
+            rules.set("bash", DENY);
+        }
+        None => {}
+    }
+    if !full && chosen.as_ref().is_none_or(|tools| tools.contains(&"read")) {
+        // To be asked, by default.
+        for (file, action) in [("*.env", DENY), ("*.env.*", DENY), ("*.env.example", ALLOW)] {
+            rules.add("read", file, action);
+        }
+    }
+    // A sub-agent has rules of its own, from the user's configuration.
+    if !full || chosen.is_some() || !envelope.deny_tools.is_empty() {
+        rules.set("task", DENY);
+    }
+    for name in &envelope.deny_tools {
+        let Some((tool, rule)) = parts(name) else {
+            continue;
+        };
+        for tool in own_names(tool) {
+            match rule {
+                None => rules.set(tool, DENY),
+                Some(rule) => rules.add(tool, rule, DENY),
+            }
+        }
+    }
+    for tool in NOBODY_THERE {
+        rules.set(tool, DENY);
+    }
+    rules
+}
+
+/// In the order in which they count.
+#[derive(Debug, Default)]
+pub(super) struct Rules(Vec<(String, Vec<(String, &'static str)>)>);
+
+impl Rules {
+    /// For the whole tool, over everything said before.
+    fn set(&mut self, tool: &str, action: &'static str) {
+        self.0.retain(|(known, _)| known != tool);
+        self.0
+            .push((tool.to_owned(), vec![("*".to_owned(), action)]));
+    }
+
+    /// For some of its uses. What is denied as a whole stays so.
+    fn add(&mut self, tool: &str, pattern: &str, action: &'static str) {
+        let at = self.0.iter().position(|(known, _)| known == tool);
+        let mut patterns = at.map_or_else(Vec::new, |at| self.0.remove(at).1);
+        if patterns
+            .last()
+            .is_none_or(|last| *last != ("*".to_owned(), DENY))
+        {
+            patterns.push((pattern.to_owned(), action));
+        }
+        self.0.push((tool.to_owned(), patterns));
+    }
+}
+
+/// As JSON whose keys keep their order.
+impl fmt::Display for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let tools = self.0.iter().map(|(tool, patterns)| {
+            let inner = patterns
+                .iter()
+                .map(|(pattern, action)| format!("{}:{}", quoted(pattern), quoted(action)));
+            let value = match &patterns[..] {
+                [(all, action)] if all == "*" => quoted(action),
+                _ => format!("{{{}}}", inner.collect::<Vec<_>>().join(",")),
+            };
+            format!("{}:{value}", quoted(tool))
+        });
+        write!(f, "{{{}}}", tools.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// The tool of `tool` or `tool(rule)`, and the rule; none: it is neither.
+fn parts(name: &str) -> Option<(&str, Option<&str>)> {
+    let (tool, rule) = match name.split_once('(') {
+        Some((tool, rest)) => (tool, Some(rest.strip_suffix(')')?)),
+        None => (name, None),
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '.');
+    let named = tool.starts_with(|c: char| c.is_ascii_alphabetic()) && tool.chars().all(plain);
+    let written = rule.is_none_or(|rule| !rule.is_empty() && !rule.contains(char::is_control));
+    (named && written).then_some((tool, rule))
+}
+
+/// By the names under which the CLI permits them.
+fn own_names(tool: &str) -> impl Iterator<Item = &str> {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == tool);
+    let own = if EDITORS.contains(&tool) {
+        "edit"
+    } else {
+        tool
+    };
+    let own = std::iter::once(own).filter(move |_| alias.is_none());
+    let listed = alias.map_or(&[][..], |(_, tools)| tools);
+    listed.iter().copied().chain(own)
+}
+
+fn names(listed: &[String]) -> impl Iterator<Item = &str> {
+    let tools = listed.iter().filter_map(|name| parts(name));
+    tools.flat_map(|(tool, _)| own_names(tool))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+use rejoin_core::PermissionMode::{Ask, Edit, Full, ReadOnly};
+
+use super::*;
+
+fn envelope(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Envelope {
+    let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+    Envelope {
+        mode,
+        tools: tools.map(owned),
+        deny_tools: owned(deny),
+    }
+}
+
+#[test]
+fn rules_by_mode() {
+    let shown = |mode, tools, deny: &[&str]| {
+        let envelope = envelope(mode, tools, deny);
+        let rules = super::rules(&envelope).to_string();
+        assert!(serde_json::from_str::<Value>(&rules).is_ok(), "{rules}");
+        format!("{} {rules}", flags(&envelope).join(" "))
+    };
+    insta::assert_snapshot!(shown(ReadOnly, None, &[]), @r#" {"*":"deny","codesearch":"allow","glob":"allow","grep":"allow","list":"allow","todoread":"allow","todowrite":"allow","webfetch":"allow","websearch":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(ReadOnly, Some(&["read", "search"]), &["bash", "grep"]), @r#" {"*":"deny","codesearch":"allow","glob":"allow","list":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","bash":"deny","grep":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(Edit, None, &[]), @r#" {"*_*":"deny","bash":"deny","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(Edit, Some(&["shell", "edit"]), &["bash(git push *)"]), @r#" {"*":"deny","edit":"allow","invalid":"allow","task":"deny","bash":{"*":"allow","git push *":"deny"},"plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(Edit, None, &["write", "bash(rm *)", "read(*.pem)"]), @r#" {"*_*":"deny","task":"deny","edit":"deny","bash":"deny","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow","*.pem":"deny"},"plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(Ask, Some(&["edit", "web"]), &[]), @r#" {"*":"deny","webfetch":"allow","websearch":"allow","invalid":"allow","task":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(Full, None, &[]), @r#"--auto {"plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(Full, None, &["shell", "mcp_*"]), @r#"--auto {"task":"deny","bash":"deny","mcp_*":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+    insta::assert_snapshot!(shown(Full, Some(&["bash", "mcp_x"]), &["mcp_*"]), @r#"--auto {"*":"deny","bash":"allow","mcp_x":"allow","invalid":"allow","external_directory":"allow","doom_loop":"allow","task":"deny","mcp_*":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
+}
+
+#[test]
+fn what_cannot_be_expressed_is_said() {
+    fn said(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> String {
+        express(&envelope(mode, tools, deny))
+            .err()
+            .unwrap_or_default()
+    }
+    assert_eq!(
+        said(ReadOnly, Some(&["read", "search", "web"]), &["bash(x)"]),
+        ""
+    );
+    assert_eq!(said(Full, None, &["task", "mcp_*"]), "");
+    assert!(said(ReadOnly, Some(&["shell"]), &[]).contains("`bash` may write"));
+    assert!(said(ReadOnly, Some(&["my_tool"]), &[]).contains("may write"));
+    assert!(said(Edit, Some(&["bash(ls *)"]), &[]).contains("rules can be denied"));
+    assert!(said(Edit, Some(&["write"]), &[]).contains("name `edit`"));
+    assert!(said(Full, Some(&["task"]), &[]).contains("sub-agents"));
+    assert!(said(Full, None, &["Bash"]).contains("calls the tool `bash`"));
+    for bad in [
+        "", "-p", "--tools", " bash", "a b", "bash(", "bash(x", "bash()", "(x)", "a,b",
+    ] {
+        assert!(!said(Edit, Some(&[bad]), &[]).is_empty(), "{bad:?}");
+        assert!(!said(Edit, None, &[bad]).is_empty(), "{bad:?}");
+        let rules = super::rules(&envelope(Full, None, &[bad])).to_string();
+        let none = super::rules(&envelope(Full, None, &["task"])).to_string();
+        assert_eq!(rules, none, "{bad:?}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Reads the CLI's session: messages and their parts in a database that holds it alone.
+
+use rejoin_core::{ToolNote, strip};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::tool::ToolPart;
+use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
+
+/// One line per message, as the CLI replays them: by time, then by id. Sub-agents have sessions of
+/// their own, with a parent. The cursor is the last message that was confirmed; it comes again, as
+/// the first line, which shows that nothing was put before it.
+pub(super) const LINES: &str = "
+    select json_object(
+        'id', m.id,
+        'session', m.session_id,
+        'message', json(m.data),
+        'parts', json((
+            select json_group_array(json(p.data))
+            from (select data from part where message_id = m.id order by id) p)))
+    from message m join session s on s.id = m.session_id
+    where s.parent_id is null
+        and m.rowid >= coalesce((select rowid from message where id = $1), 0)
+    order by m.time_created, m.id";
+
+pub(super) const MOVE: &[&str] = &["update session set directory = $1"];
+
+/// The CLI sorts by its messages' times and takes one dated in the future for its newest: it then
+/// swallows the prompt, or answers the old one for ever. So all are moved back by as much as the
+/// newest is ahead of this machine's clock; none, if it is not.
+pub(super) const NOT_AFTER: &[&str] = &["
+    update message set
+        time_created = time_created - ahead.by,
+        data = json_set(data, '$.time.created', json_extract(data, '$.time.created') - ahead.by)
+    from (select max(time_created) - cast($1 as integer) + 1 as by from message) as ahead
+    where ahead.by > 0"];
+
+pub(super) struct Reader {
+    cursor: Option<String>,
+    /// The first line is the cursor's.
+    first: bool,
+    session: Option<String>,
+    reading: Reading,
+}
+
+impl Reader {
+    pub(super) fn new(cursor: Option<&str>) -> Self {
+        Self {
+            cursor: cursor.map(str::to_owned),
+            first: true,
+            session: None,
+            reading: Reading {
+                connected: true,
+                ..Reading::default()
+            },
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Row {
+    id: String,
+    session: String,
+    message: Message,
+    #[serde(default)]
+    parts: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    #[serde(default)]
+    summary: Value,
+    mode: Option<String>,
+    finish: Option<String>,
+    error: Option<Value>,
+    #[serde(rename = "providerID")]
+    provider: Option<String>,
+}
+
+impl SessionReader for Reader {
+    fn line(&mut self, line: &[u8]) {
+        let Ok(row) = serde_json::from_slice::<Row>(line) else {
+            self.reading.damaged_lines += 1;
+            return;
+        };
+        let known = self.session.get_or_insert_with(|| row.session.clone());
+        self.reading.connected &= *known == row.session;
+        let before = self.cursor.as_deref().filter(|_| self.first);
+        self.first = false;
+        if let Some(cursor) = before {
+            self.reading.connected &= cursor == row.id;
+            if cursor == row.id {
+                self.reading.cursor = Some(row.id);
+                return;
+            }
+        }
+        self.reading.cursor = Some(row.id.clone());
+        match row.message.role.as_str() {
+            "user" => self.user(&row.parts),
+            "assistant" => self.assistant(row.message, row.parts),
+            _ => self.reading.entries.push(ReadEntry::Synthetic),
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> Reading {
+        // The confirmed end is not there any more.
+        self.reading.connected &= self.cursor.is_none() || !self.first;
+        if self.reading.cursor.is_none() {
+            self.reading.cursor = self.cursor;
+        }
+        self.reading
+    }
+}
+
+impl Reader {
+    fn user(&mut self, parts: &[Value]) {
+        self.reading.compacted |= parts.iter().any(|part| part["type"] == "compaction");
+        let mut texts = parts.iter().filter(|part| is_said(part)).peekable();
+        if texts.peek().is_none() {
+            self.reading.entries.push(ReadEntry::Synthetic);
+            return;
+        }
+        let text = texts.filter_map(|part| part["text"].as_str());
+        let text = text.collect::<Vec<_>>().join("\n");
+        let id = text_mark(&text);
+        self.reading.prompts.push(id.clone());
+        let text = strip(&text);
+        self.reading.entries.push(ReadEntry::Prompt { id, text });
+    }
+
+    fn assistant(&mut self, message: Message, parts: Vec<Value>) {
+        let summary = message.summary == true || message.mode.as_deref() == Some("compaction");
+        self.reading.compacted |= summary;
+        // It was still being written: what the CLI would make of it is not known.
+        self.reading.connected &= message.finish.is_some() || message.error.is_some();
+        self.reading.provider = message.provider.or(self.reading.provider.take());
+        for part in parts {
+            if part["type"] == "tool" {
+                self.tool(part);
+            } else if is_said(&part) && !summary && message.error.is_none() {
+                let text = part["text"].as_str().unwrap_or_default().to_owned();
+                self.reading.entries.push(ReadEntry::Answer { text });
+            }
+        }
+        if summary || message.error.is_some() {
+            self.reading.entries.push(ReadEntry::Synthetic);
+        }
+    }
+
+    fn tool(&mut self, part: Value) {
+        let Ok(part) = ToolPart::deserialize(part) else {
+            self.reading.damaged_lines += 1;
+            return;
+        };
+        self.reading.orphaned_calls += u64::from(!part.ended());
+        let note: Option<ToolNote> = part.note();
+        self.reading.trail.extend(note);
+    }
+}
+
+/// Words of a person or the model, not the CLI's own.
+fn is_said(part: &Value) -> bool {
+    part["type"] == "text" && part["synthetic"] != true && part["ignored"] != true
+}

@@ -1,0 +1,211 @@
+//! What the CLI prints, line by line. There is no line that says how it ended, and none for a tool
+//! that has only begun.
+
+use rejoin_core::{EventBody, Micros, SessionId, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::classify::{self, ApiError, Seen};
+use super::probe::plain;
+use super::tool::ToolPart;
+use crate::stream::{Answer, Denied, End, Ran, StreamParser};
+
+mod words;
+
+use words::Words;
+
+/// Lines of stderr that are kept to explain an end.
+const STDERR_LINES: usize = 20;
+
+/// Steps that ended for no reason, in a row, until the run is stopped: the CLI asks its model again
+/// for ever, three times a second (a stream that was cut off).
+const UNKNOWN_STEPS: u64 = 3;
+/// Answers in one run until it is stopped: for ever again, if messages are dated in the future. One
+/// answer, a summary and what follows it are the most that is right.
+const ANSWERS: u64 = 12;
+
+#[derive(Default)]
+pub(super) struct Stream {
+    seen: Seen,
+    words: Words,
+    denied: Vec<Denied>,
+    trail: Vec<rejoin_core::ToolNote>,
+    tools: u64,
+    usage: Usage,
+    dollars: Option<f64>,
+    unknown: u64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(rename = "sessionID")]
+    session: Option<String>,
+    #[serde(default)]
+    part: Value,
+    error: Option<Value>,
+}
+
+impl StreamParser for Stream {
+    fn line(&mut self, line: &[u8]) -> Vec<EventBody> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return vec![];
+        }
+        self.read(line).unwrap_or_else(|| {
+            self.unknown += 1;
+            vec![EventBody::Raw {
+                line: String::from_utf8_lossy(line).into_owned(),
+            }]
+        })
+    }
+
+    fn stderr(&mut self, line: &[u8]) {
+        let text = plain(&String::from_utf8_lossy(line)).trim().to_owned();
+        if !text.is_empty() && self.seen.stderr.len() < STDERR_LINES {
+            self.seen.stderr.push(text);
+        }
+    }
+
+    fn answers(&mut self) -> Vec<Answer> {
+        vec![]
+    }
+
+    fn stop(&self) -> Option<String> {
+        self.seen.looping.then(|| classify::LOOPS.to_owned())
+    }
+
+    fn finish(self: Box<Self>, end: &End) -> Ran {
+        let text = self.words.answer();
+        let judged = classify::judge(&self.seen, !text.trim().is_empty(), end);
+        let session = self.seen.session.as_deref();
+        Ran {
+            outcome: judged.outcome,
+            refused: judged.refused,
+            text,
+            session: session.and_then(|id| SessionId::new(id).ok()),
+            model: None,
+            version: None,
+            usage: self.usage,
+            // What was refused before its first step was over cost nothing.
+            total: self
+                .dollars
+                .or(self.seen.error.is_some().then_some(0.0))
+                .and_then(Micros::from_dollars),
+            context: None,
+            denied: self.denied,
+            tools_run: self.tools,
+            trail: self.trail,
+            compacted: self.words.compacted(),
+            unknown_lines: self.unknown,
+        }
+    }
+}
+
+impl Stream {
+    /// None: not understood.
+    fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
+        let line: Line = serde_json::from_slice(line).ok()?;
+        let mut events = self.session(line.session);
+        let part = line.part;
+        match line.kind.as_str() {
+            "step_start" => self.words.step(),
+            "text" => events.extend(self.text(&part)?),
+            "reasoning" => events.push(EventBody::Thinking {
+                text: part["text"].as_str()?.to_owned(),
+            }),
+            "tool_use" => {
+                let part = ToolPart::deserialize(part).ok()?;
+                self.tools += 1;
+                self.denied.extend(part.denied());
+                self.trail.extend(part.note());
+                events.extend(part.events());
+            }
+            "step_finish" => events.push(self.step_finish(&part)),
+            "error" => self.seen.error = Some(ApiError::read(&line.error?)),
+            _ => return None,
+        }
+        Some(events)
+    }
+
+    /// Every line names it; the first one is the earliest that anybody learns it.
+    fn session(&mut self, named: Option<String>) -> Vec<EventBody> {
+        let Some(named) = named else { return vec![] };
+        match &self.seen.session {
+            Some(known) => {
+                self.seen.moved |= *known != named;
+                vec![]
+            }
+            None => {
+                self.seen.session = Some(named.clone());
+                vec![EventBody::TurnStarted {
+                    session_id: Some(named),
+                    model: None,
+                    version: None,
+                    tools: vec![],
+                    permission: None,
+                }]
+            }
+        }
+    }
+
+    fn text(&mut self, part: &Value) -> Option<Vec<EventBody>> {
+        let text = part["text"].as_str()?.to_owned();
+        if part["synthetic"] == true {
+            let compacted = part["metadata"]["compaction_continue"] == true;
+            return Some(compacted.then(|| self.compacted()).into_iter().collect());
+        }
+        self.words
+            .text(part["messageID"].as_str().unwrap_or_default(), &text);
+        Some(vec![EventBody::Text {
+            text,
+            parent_tool: None,
+        }])
+    }
+
+    fn compacted(&mut self) -> EventBody {
+        self.words.summarised();
+        EventBody::Compacted {
+            trigger: "auto".into(),
+            before: None,
+            after: None,
+        }
+    }
+
+    /// Of the step alone; the run's are their sum.
+    fn step_finish(&mut self, part: &Value) -> EventBody {
+        let reason = part["reason"].as_str().unwrap_or("unknown");
+        self.words.finished(reason);
+        self.seen.step(reason, UNKNOWN_STEPS, ANSWERS);
+        let tokens = &part["tokens"];
+        let count = |value: &Value| value.as_u64().unwrap_or(0);
+        let (input, output) = (count(&tokens["input"]), count(&tokens["output"]));
+        let (read, write) = (
+            count(&tokens["cache"]["read"]),
+            count(&tokens["cache"]["write"]),
+        );
+        let all = [input, output, read, write]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        // Counted apart from the output, and charged as such, unless the sum says otherwise.
+        let apart = tokens["total"].as_u64().is_none_or(|total| total > all);
+        let thought = if apart {
+            count(&tokens["reasoning"])
+        } else {
+            0
+        };
+        self.usage.add(Usage {
+            input,
+            cache_read: read,
+            cache_write: write,
+            output: output.saturating_add(thought),
+        });
+        if let Some(cost) = part["cost"].as_f64() {
+            self.dollars = Some(self.dollars.unwrap_or(0.0) + cost);
+        }
+        EventBody::Usage {
+            usage: self.usage,
+            context: None,
+        }
+    }
+}
