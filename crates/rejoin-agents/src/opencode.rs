@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rejoin_core::{Envelope, Runtime, SessionId};
 
-use crate::adapter::{Adapter, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
 use crate::session::{ChosenBy, Moving, Place, Records, SessionAt, SessionReader};
 use crate::stream::StreamParser;
@@ -65,6 +65,10 @@ impl Adapter for OpenCode {
         Some(environment::proof(at))
     }
 
+    fn allows(&self) -> &'static [Allows] {
+        permission::ALLOWS
+    }
+
     fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
         permission::express(envelope)
     }
@@ -101,6 +105,16 @@ impl Adapter for OpenCode {
         ID_LENGTH.contains(&id.len())
             && !rest.is_empty()
             && rest.chars().all(|c| c.is_ascii_alphanumeric())
+    }
+
+    fn unknown_session(&self, minted: &SessionId) -> SessionId {
+        let plain: String = minted
+            .as_str()
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
+        SessionId::new(format!("{ID_BEGINS}{}", &plain[..26.min(plain.len())]))
+            .unwrap_or_else(|_| minted.clone())
     }
 
     fn place(&self, at: &SessionAt<'_>) -> Place {

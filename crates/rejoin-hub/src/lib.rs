@@ -28,7 +28,7 @@ pub use link::HubLink;
 pub use outlook::{Candidate, Outlook};
 pub use progress::{AttemptPlan, BeginAttempt, Confirmed, PinStart};
 pub use request::{FreshWish, TurnFlags, TurnRequest};
-pub use view::{ConversationView, MessageView, SessionView, TurnView};
+pub use view::{ConversationView, ErrorView, MessageView, SessionView, TurnView};
 
 /// Owns the state. Cheap to clone.
 #[derive(Debug, Clone)]

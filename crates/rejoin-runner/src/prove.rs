@@ -305,6 +305,9 @@ impl Bench<'_> {
         for line in said.stdout.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
             parser.line(line);
         }
+        for line in said.stderr.split(|b| *b == b'\n') {
+            parser.stderr(line);
+        }
         let asked = resume.is_some() || self.adapter.chosen_by() == ChosenBy::Us;
         let end = End {
             code: said.status.code(),

@@ -10,6 +10,44 @@ use std::fmt;
 use rejoin_core::{Envelope, PermissionMode};
 use serde_json::Value;
 
+use crate::adapter::Allows;
+
+/// Seen on 1.18.33. It has no sandbox: what a tool that is allowed may reach is up to the CLI.
+pub(super) const ALLOWS: &[Allows] = &[
+    Allows {
+        mode: PermissionMode::ReadOnly,
+        read: "in the folder",
+        write: "no",
+        run: "no",
+        network: "web search and fetch",
+        by: "rules of an agent of its own: an exact list of tools",
+    },
+    Allows {
+        mode: PermissionMode::Edit,
+        read: "in the folder",
+        write: "in the folder",
+        run: "no; with --tools shell, edit",
+        network: "web search and fetch",
+        by: "rules of an agent of its own",
+    },
+    Allows {
+        mode: PermissionMode::Ask,
+        read: "in the folder",
+        write: "no",
+        run: "no",
+        network: "web search and fetch",
+        by: "as read-only: nobody is there to be asked",
+    },
+    Allows {
+        mode: PermissionMode::Full,
+        read: "all files",
+        write: "all files",
+        run: "everything",
+        network: "everything",
+        by: "nothing; questions are denied",
+    },
+];
+
 /// Tools that cannot change anything in the working folder. An exact set: plugins, MCP servers and
 /// versions add tools.
 const READERS: &[&str] = &[

@@ -4,7 +4,7 @@ use rejoin_agents::{ProofRow, ProofState};
 use rejoin_core::{Outcome, PermissionMode, TotalsScope, TurnId};
 use rejoin_model::{ModelServer, Options, Step, ToolCall};
 
-use super::stage::{Manner, Said, Stage, Subject};
+use super::stage::{Manner, Said, Stage, Stopped, Subject};
 use super::{CANARY, bench_of};
 use crate::leftovers;
 
@@ -49,12 +49,19 @@ pub(crate) fn no_resume(rows: &[ProofRow]) -> Option<String> {
 /// Tries everything. `seen` hears of each row as it is known.
 pub(crate) async fn matrix(subject: Subject<'_>, seen: &mut dyn FnMut(&ProofRow)) -> Vec<ProofRow> {
     let mut rows = Rows { rows: vec![], seen };
-    if try_all(subject, &mut rows).await.is_none() {
-        rows.broken("start", "no turn could be run at all");
-    }
+    let why = match try_all(subject, &mut rows).await {
+        Ok(()) => "something before it is broken",
+        Err(Stopped::Late) => "a turn took too long: try again when the machine has less to do",
+        Err(Stopped::Impossible) => {
+            if rows.rows.is_empty() {
+                rows.broken("start", "no turn could be run at all");
+            }
+            "no further turn could be run"
+        }
+    };
     for (what, _) in ROWS {
         if !rows.rows.iter().any(|row| row.what == *what) {
-            rows.add(what, ProofState::NotTried, "something before it is broken");
+            rows.add(what, ProofState::NotTried, why);
         }
     }
     rows.rows
@@ -111,7 +118,7 @@ fn runs(command: &str) -> Step {
 /// Four that would run for ever. (Claude 2.1.325 does not let a command begin with `sleep`.)
 const BACKGROUND: &str = "tail -f /dev/null & setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; tail -f /dev/null";
 
-async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Option<()> {
+async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Result<(), Stopped> {
     let mut scripts: Vec<(String, Vec<Step>)> = (1..=9)
         .map(|n| (format!("proof-{n}"), vec![Step::text(answer(n))]))
         .collect();
@@ -128,8 +135,10 @@ async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Option<()> {
         ..Options::default()
     })
     .await
-    .ok()?;
-    let stage = Stage::set(subject, &server).await?;
+    .map_err(|_| Stopped::Impossible)?;
+    let stage = Stage::set(subject, &server)
+        .await
+        .ok_or(Stopped::Impossible)?;
     let play = Play {
         subject,
         server: &server,
@@ -140,10 +149,10 @@ async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Option<()> {
         play.permissions(rows).await?;
         play.kill(rows).await?;
         play.refusal(rows).await;
-        play.restore(rows).await;
+        play.restore(rows).await?;
     }
     server.stop().await;
-    Some(())
+    Ok(())
 }
 
 struct Play<'a> {
@@ -153,7 +162,7 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    async fn say(&self, text: &str, mode: PermissionMode) -> Option<Said> {
+    async fn say(&self, text: &str, mode: PermissionMode) -> Result<Said, Stopped> {
         let manner = Manner {
             mode,
             ..Manner::default()
@@ -162,15 +171,15 @@ impl Play<'_> {
     }
 
     /// The first two turns; false: nothing else needs to be tried.
-    async fn begin(&self, rows: &mut Rows<'_>) -> Option<bool> {
+    async fn begin(&self, rows: &mut Rows<'_>) -> Result<bool, Stopped> {
         let canary = self.stage.folder().join("canary.txt");
-        fs_err::write(&canary, CANARY).ok()?;
+        fs_err::write(&canary, CANARY).map_err(|_| Stopped::Impossible)?;
         let first = format!("/clear {} @{} #s:proof-1", word(1), canary.display());
         let said = self.say(&first, PermissionMode::Edit).await?;
         let started = said.is("succeeded", "started");
         let broken = (!started || said.not_once(&[word(1)]).is_some()).then(|| said.what());
         if !rows.judge("start", broken, "a first turn, answered and recorded") {
-            return Some(false);
+            return Ok(false);
         }
         let read = said.shown().contains(CANARY);
         let broken = read.then(|| "a file that a message named was read".to_owned());
@@ -205,10 +214,10 @@ impl Play<'_> {
             ),
         };
         rows.add("scope of its totals", state, evidence);
-        Some(resumed)
+        Ok(resumed)
     }
 
-    async fn fail(&self, rows: &mut Rows<'_>) -> Option<()> {
+    async fn fail(&self, rows: &mut Rows<'_>) -> Result<(), Stopped> {
         let text = format!("{} #s:proof-400", word(3));
         let failed = self.say(&text, PermissionMode::Edit).await?;
         let text = format!("{} #s:proof-4", word(4));
@@ -223,11 +232,11 @@ impl Play<'_> {
         };
         let evidence = "the failed turn left no trace, and the next resumed";
         rows.judge("cut back after a failed turn", broken, evidence);
-        Some(())
+        Ok(())
     }
 
     /// Allowed first, so that a tool that never runs is not taken for one that is held back.
-    async fn permissions(&self, rows: &mut Rows<'_>) -> Option<()> {
+    async fn permissions(&self, rows: &mut Rows<'_>) -> Result<(), Stopped> {
         let text = format!("{} #s:proof-tool-5", word(5));
         let allowed = self.say(&text, PermissionMode::Full).await?;
         let ran = self.stage.folder().join("allowed.txt").exists();
@@ -255,10 +264,10 @@ impl Play<'_> {
             .find_map(|r| r.irregular.clone());
         let evidence = "calls and results in pairs, also after a resume";
         rows.judge("history as the API takes it", odd, evidence);
-        Some(())
+        Ok(())
     }
 
-    async fn kill(&self, rows: &mut Rows<'_>) -> Option<()> {
+    async fn kill(&self, rows: &mut Rows<'_>) -> Result<(), Stopped> {
         let text = format!("{} #s:proof-tool-7", word(7));
         let manner = Manner {
             mode: PermissionMode::Full,
@@ -285,7 +294,7 @@ impl Play<'_> {
         };
         let evidence = "a cancelled turn with four background processes left none";
         rows.judge("whole tree killed", broken, evidence);
-        Some(())
+        Ok(())
     }
 
     /// A session it cannot know: it must say so, and not begin another one in silence.
@@ -322,7 +331,7 @@ impl Play<'_> {
         );
     }
 
-    async fn restore(&self, rows: &mut Rows<'_>) {
+    async fn restore(&self, rows: &mut Rows<'_>) -> Result<(), Stopped> {
         for (what, n, elsewhere, evidence) in [
             (
                 "restore in an empty home",
@@ -348,13 +357,15 @@ impl Play<'_> {
             let text = format!("{} #s:proof-{n}", word(n));
             let said = stage.say(self.server, &text, manner, None).await;
             let broken = match said {
-                None => Some("no turn could be run".to_owned()),
-                Some(said) if said.is("succeeded", "resumed") => {
+                Err(Stopped::Late) => return Err(Stopped::Late),
+                Err(Stopped::Impossible) => Some("no turn could be run".to_owned()),
+                Ok(said) if said.is("succeeded", "resumed") => {
                     said.not_once(&[word(1), answer(1), word(2), answer(2), word(4), word(n)])
                 }
-                Some(said) => Some(said.what()),
+                Ok(said) => Some(said.what()),
             };
             rows.judge(what, broken, evidence);
         }
+        Ok(())
     }
 }

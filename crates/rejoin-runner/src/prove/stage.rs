@@ -17,8 +17,16 @@ use crate::config::{AgentConfig, RunnerConfig};
 use crate::session::Sessions;
 use crate::turn::{IfBusy, Runner};
 
-/// No turn of a proof takes longer.
-const TURN_MAY_TAKE: Duration = Duration::from_secs(20);
+/// No turn of a proof takes longer. On a busy machine the slowest CLI needs some ten seconds.
+const TURN_MAY_TAKE: Duration = Duration::from_secs(40);
+
+/// Why nothing was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// The machine or the CLI is too slow today; that proves nothing.
+    Late,
+    Impossible,
+}
 
 /// What is proven, and how it is run.
 #[derive(Clone, Copy)]
@@ -144,6 +152,22 @@ impl<'a> Stage<'a> {
 
     /// One turn. `meanwhile` is called with it while it runs, and says when it is to be cancelled.
     pub(super) async fn say(
+        &self,
+        server: &ModelServer,
+        text: &str,
+        manner: Manner,
+        meanwhile: Option<fn(TurnId) -> bool>,
+    ) -> Result<Said, Stopped> {
+        let said = self.try_say(server, text, manner, meanwhile).await;
+        let said = said.ok_or(Stopped::Impossible)?;
+        let late = |e: &rejoin_hub::ErrorView| e.class == "time_limit";
+        if said.turn.error.as_ref().is_some_and(late) {
+            return Err(Stopped::Late);
+        }
+        Ok(said)
+    }
+
+    async fn try_say(
         &self,
         server: &ModelServer,
         text: &str,
