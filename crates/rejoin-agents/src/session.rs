@@ -84,8 +84,9 @@ pub struct Reading {
     pub compacted: bool,
     /// How full it was at its last call, where the session says so and the stream does not.
     pub context: Option<Context>,
-    /// Whose model it was held with, where the session says so.
+    /// Whose model it was held with, and which, where the session says so.
     pub provider: Option<String>,
+    pub model: Option<String>,
     /// To read on from next time.
     pub cursor: Option<String>,
 }

@@ -61,11 +61,12 @@ pub async fn settle(
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
     note(&mut record, &ran, kept);
-    let mut context = ran.context;
+    let (mut context, mut model) = (ran.context, ran.model.clone());
     let (status, pin) = match &ran.outcome {
         Outcome::Succeeded => match run.confirm(machine).await {
             Ok(pin) => {
                 context = pin.context;
+                model = model.or_else(|| pin.model.clone());
                 (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin)))
             }
             Err(why) => {
@@ -90,7 +91,7 @@ pub async fn settle(
         error: ran.outcome.failure().cloned(),
         trail: trail(&ran, begun, status),
         cost: run.cost(cause),
-        model: ran.model.clone(),
+        model,
         usage: run.usage(),
         context,
         denied: serde_json::to_value(&ran.denied).unwrap_or_default(),
@@ -185,7 +186,11 @@ impl Run<'_> {
             total: self.total_kept(),
             usage: self.usage_kept(),
             context: ran.context.or(reading.context),
-            model: plan.model.clone().or_else(|| ran.model.clone()),
+            model: plan
+                .model
+                .clone()
+                .or_else(|| ran.model.clone())
+                .or(reading.model),
             provider: reading.provider,
             failures: 0,
             compacted: reading.compacted || ran.compacted || before.is_some_and(|c| c.compacted),

@@ -76,6 +76,8 @@ struct Message {
     error: Option<Value>,
     #[serde(rename = "providerID")]
     provider: Option<String>,
+    #[serde(rename = "modelID")]
+    model: Option<String>,
 }
 
 impl SessionReader for Reader {
@@ -134,7 +136,11 @@ impl Reader {
         self.reading.compacted |= summary;
         // It was still being written: what the CLI would make of it is not known.
         self.reading.connected &= message.finish.is_some() || message.error.is_some();
-        self.reading.provider = message.provider.or(self.reading.provider.take());
+        if let Some(provider) = message.provider {
+            let model = message.model.map(|model| format!("{provider}/{model}"));
+            self.reading.model = model.or(self.reading.model.take());
+            self.reading.provider = Some(provider);
+        }
         for part in parts {
             if part["type"] == "tool" {
                 self.tool(part);

@@ -115,6 +115,7 @@ impl Stream {
                 text: part["text"].as_str()?.to_owned(),
             }),
             "tool_use" => {
+                self.words.calls(message(&part));
                 let part = ToolPart::deserialize(part).ok()?;
                 self.tools += 1;
                 self.denied.extend(part.denied());
@@ -155,8 +156,7 @@ impl Stream {
             let compacted = part["metadata"]["compaction_continue"] == true;
             return Some(compacted.then(|| self.compacted()).into_iter().collect());
         }
-        self.words
-            .text(part["messageID"].as_str().unwrap_or_default(), &text);
+        self.words.text(message(part), &text);
         Some(vec![EventBody::Text {
             text,
             parent_tool: None,
@@ -175,7 +175,7 @@ impl Stream {
     /// Of the step alone; the run's are their sum.
     fn step_finish(&mut self, part: &Value) -> EventBody {
         let reason = part["reason"].as_str().unwrap_or("unknown");
-        self.words.finished(reason);
+        self.words.finished(message(part), reason);
         self.seen.step(reason, UNKNOWN_STEPS, ANSWERS);
         let tokens = &part["tokens"];
         let count = |value: &Value| value.as_u64().unwrap_or(0);
@@ -208,4 +208,9 @@ impl Stream {
             context: None,
         }
     }
+}
+
+/// The message that a part belongs to.
+fn message(part: &Value) -> &str {
+    part["messageID"].as_str().unwrap_or_default()
 }

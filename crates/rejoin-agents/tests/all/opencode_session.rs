@@ -40,12 +40,13 @@ fn answer(id: &str, text: &str) -> Vec<u8> {
 
 fn told(name: &str, reading: &Reading) -> String {
     let mut out = format!(
-        "== {name}: connected {} damaged {} orphaned {} compacted {} cursor {:?} provider {:?}\n",
+        "== {name}: connected {} damaged {} orphaned {} compacted {} cursor {:?} model {:?} of {:?}\n",
         reading.connected,
         reading.damaged_lines,
         reading.orphaned_calls,
         reading.compacted,
         reading.cursor,
+        reading.model,
         reading.provider
     );
     for entry in &reading.entries {

@@ -132,8 +132,10 @@ fn text(message: &str, text: &str) -> String {
     )
 }
 
-fn finish(reason: &str) -> String {
-    format!(r#"{{"type":"step_finish","sessionID":"ses_a","part":{{"reason":"{reason}"}}}}"#)
+fn finish(message: &str, reason: &str) -> String {
+    format!(
+        r#"{{"type":"step_finish","sessionID":"ses_a","part":{{"messageID":"{message}","reason":"{reason}"}}}}"#
+    )
 }
 
 const START: &str = r#"{"type":"step_start","sessionID":"ses_a","part":{}}"#;
@@ -149,7 +151,11 @@ fn answer_of(lines: &[String]) -> (String, bool) {
 #[test]
 fn a_summary_is_no_answer() {
     let step = |message: &str, said: &str, reason: &str| {
-        vec![START.to_owned(), text(message, said), finish(reason)]
+        vec![
+            START.to_owned(),
+            text(message, said),
+            finish(message, reason),
+        ]
     };
     let after = [
         step("a", "answer", "stop"),
@@ -174,6 +180,17 @@ fn a_summary_is_no_answer() {
     // It did not fit: summarised first, and the prompt put again, which prints nothing.
     let before = [step("s", "summary", "stop"), step("r", "answer", "stop")];
     assert_eq!(answer_of(&before.concat()), ("answer".to_owned(), true));
+    // Some models call a tool and end as if they were done.
+    let tool = r#"{"type":"tool_use","sessionID":"ses_a","part":{"messageID":"a","tool":"read","callID":"c","state":{"status":"completed"}}}"#;
+    let calling = [
+        vec![START.to_owned(), tool.to_owned()],
+        vec![text("a", "looking"), finish("a", "stop")],
+        step("b", "done", "stop"),
+    ];
+    assert_eq!(
+        answer_of(&calling.concat()),
+        ("looking\n\ndone".to_owned(), false)
+    );
     let plain = [
         step("a", "looking", "tool-calls"),
         step("b", "done", "stop"),
@@ -208,7 +225,7 @@ fn without_an_answer_it_says_why() {
         let (_, _, ran) = run(lines.join("\n").as_bytes(), b"", end);
         ran.outcome.failure().unwrap().class
     };
-    let said = |reason: &str| vec![START.to_owned(), text("m", "half"), finish(reason)];
+    let said = |reason: &str| vec![START.to_owned(), text("m", "half"), finish("m", reason)];
     assert_eq!(class(&[], &DONE), Class::Crashed);
     assert_eq!(class(&said("tool-calls"), &DONE), Class::Interrupted);
     assert_eq!(class(&said("length"), &DONE), Class::Interrupted);
@@ -216,7 +233,7 @@ fn without_an_answer_it_says_why() {
     assert_eq!(class(&said("content-filter"), &DONE), Class::InvalidRequest);
     assert_eq!(class(&said("new-reason"), &DONE), Class::Unknown);
     assert_eq!(
-        class(&[START.to_owned(), finish("stop")], &DONE),
+        class(&[START.to_owned(), finish("m", "stop")], &DONE),
         Class::Unknown
     );
     let torn = End { torn: true, ..DONE };

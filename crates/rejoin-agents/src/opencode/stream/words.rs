@@ -1,9 +1,13 @@
 //! The text of the answer. When the CLI compacts a session, its summary is printed like an answer.
 
+use std::collections::HashSet;
+
 /// All that was said, by message.
 #[derive(Default)]
 pub(super) struct Words {
     said: Vec<Said>,
+    /// Messages that call tools: no summary does.
+    calling: HashSet<String>,
     compacted: bool,
 }
 
@@ -34,14 +38,18 @@ impl Words {
         }
     }
 
+    pub(super) fn calls(&mut self, message: &str) {
+        self.calling.insert(message.to_owned());
+    }
+
     pub(super) fn step(&mut self) {
         if let Some(last) = self.said.last_mut() {
             last.followed |= last.stopped;
         }
     }
 
-    pub(super) fn finished(&mut self, reason: &str) {
-        if let Some(last) = self.said.last_mut() {
+    pub(super) fn finished(&mut self, message: &str, reason: &str) {
+        if let Some(last) = self.said.last_mut().filter(|last| last.message == message) {
             last.stopped = reason == "stop";
         }
     }
@@ -56,10 +64,12 @@ impl Words {
     }
 
     /// A session that did not fit is compacted before the answer, and nothing marks that: an end
-    /// that was followed by another without such a mark was the summary's.
+    /// that was followed by another without such a mark was the summary's. (Some models end like that
+    /// and call a tool all the same.)
     fn is_summary(&self, at: usize) -> bool {
         let marked = self.said.iter().any(|said| said.summary);
-        self.said[at].summary || (!marked && self.said[at].followed)
+        let said = &self.said[at];
+        said.summary || (!marked && said.followed && !self.calling.contains(&said.message))
     }
 
     pub(super) fn compacted(&self) -> bool {

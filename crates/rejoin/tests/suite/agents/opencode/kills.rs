@@ -19,6 +19,7 @@ fn assert_answered(talk: &mut Talk, turn: &Value) {
     let told = (&turn["status"], &turn["text"]);
     assert_eq!(told, (&"succeeded".into(), &answer(n).into()), "{turn}");
     assert!(turn["cost_usd"].as_f64().unwrap() > 0.0, "{turn}");
+    assert_eq!(turn["model"], "scripted/m1", "{turn}");
     talk.words.extend([user(n), answer(n)]);
     talk.good("resumed", &[]);
     talk.world.assert_quiet();
