@@ -134,7 +134,7 @@ pub trait Adapter: Send + Sync {
 pub struct Login {
     /// Variables that hold a key, or say that another service knows one.
     pub variables: &'static [&'static str],
-    /// A file beneath [`Adapter::home`].
+    /// A file beneath [`Adapter::home`], or beneath the user's own where that is an overlay.
     pub file: &'static str,
     /// How to log in.
     pub how: &'static str,
