@@ -140,6 +140,12 @@ pub trait Adapter: Send + Sync {
     /// Reads on in a session from `cursor` (the confirmed end), or from its beginning.
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader>;
 
+    /// What must be added to a session so that its CLI replays each thing once; none: nothing.
+    /// Asked where a [`Reading`](crate::Reading) says so, with the whole of it.
+    fn mend(&self, _session: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Where the CLI notes which sessions are open in a running process, if it does.
     fn live_marks(&self) -> Option<&'static str> {
         None
@@ -166,7 +172,7 @@ pub struct Allows {
 pub struct Login {
     /// Variables that hold a key, or say that another service knows one.
     pub variables: &'static [&'static str],
-    /// A file beneath [`Adapter::home`].
+    /// A file beneath [`Adapter::home`], or beneath the user's own where that is an overlay.
     pub file: &'static str,
     /// How to log in.
     pub how: &'static str,
@@ -296,6 +302,9 @@ pub struct CommandSpec {
     pub pty: bool,
     /// How a reader of the session will name this prompt; none: by the id minted for it.
     pub prompt_mark: Option<String>,
+    /// What the CLI must find beneath its home, by place. Never two contents under one name: other
+    /// runs may be reading it.
+    pub files: Vec<(String, String)>,
 }
 
 /// A note by the CLI that a process has this session open.

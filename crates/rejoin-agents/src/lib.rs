@@ -6,6 +6,7 @@ mod adapter;
 mod claude;
 mod demo;
 mod environment;
+mod gemini;
 mod generic;
 mod opencode;
 mod overlay;
@@ -25,7 +26,12 @@ pub use session::{
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 
 /// Every agent that is built in. A new one is a file, and a line here.
-pub const ADAPTERS: &[&dyn Adapter] = &[&claude::Claude, &opencode::OpenCode, &demo::Demo];
+pub const ADAPTERS: &[&dyn Adapter] = &[
+    &claude::Claude,
+    &gemini::Gemini,
+    &opencode::OpenCode,
+    &demo::Demo,
+];
 
 pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
     ADAPTERS.iter().copied().find(|a| a.name() == name)

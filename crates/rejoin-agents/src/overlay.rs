@@ -14,6 +14,8 @@ pub struct Overlay {
     pub to: PathBuf,
     /// Entries that are the CLI's own in each.
     pub apart: &'static [&'static str],
+    /// Folders that hold files of ours beside the user's: those are linked one by one.
+    pub mixed: &'static [&'static str],
     /// Made anew for every run, so that later changes of the user's count.
     pub rewritten: &'static [(&'static str, Rewrite)],
     /// Further links, with what they point to.

@@ -41,6 +41,8 @@ pub enum Moving {
     Stays,
     /// A copy is put here.
     To(String),
+    /// A copy under the same name is put into this folder.
+    Into(String),
     /// It says itself where it belongs: statements for its database, with the new folder as their
     /// parameter.
     Rewrite(&'static [&'static str]),
@@ -89,6 +91,10 @@ pub struct Reading {
     pub model: Option<String>,
     /// To read on from next time.
     pub cursor: Option<String>,
+    /// Which session it is, where it says so.
+    pub session: Option<String>,
+    /// The CLI would replay parts of it twice ([`Adapter::mend`](crate::Adapter::mend)).
+    pub repeats: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

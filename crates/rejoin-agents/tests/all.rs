@@ -8,6 +8,12 @@ mod claude_command;
 mod claude_session;
 #[path = "all/claude_stream.rs"]
 mod claude_stream;
+#[path = "all/gemini_command.rs"]
+mod gemini_command;
+#[path = "all/gemini_session.rs"]
+mod gemini_session;
+#[path = "all/gemini_stream.rs"]
+mod gemini_stream;
 #[path = "all/opencode_command.rs"]
 mod opencode_command;
 #[path = "all/opencode_session.rs"]

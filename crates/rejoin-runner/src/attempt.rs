@@ -203,6 +203,8 @@ impl<L: HubLink> Preparing<'_, L> {
         if let Some(overlay) = &looked.overlay {
             overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
         }
+        overlay::put_files(&looked.home, &prepared.command.files)
+            .map_err(Error::io("preparing the agent's home"))?;
         if let Some(confirmed) = &prepared.plan.confirmed {
             looked
                 .sessions()

@@ -22,21 +22,46 @@ pub(crate) fn lay(overlay: &Overlay) -> io::Result<()> {
         })?;
         put(&overlay.to.join(name), &made)?;
     }
-    let entries = fs_err::read_dir(&overlay.from).into_iter().flatten();
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let ours = |known: &str| name.to_str() == Some(known);
-        let rewritten = overlay.rewritten.iter().any(|(file, _)| ours(file));
-        if !rewritten && !overlay.apart.iter().any(|apart| ours(apart)) {
-            link(&entry.path(), &overlay.to.join(&name))?;
-        }
-    }
+    link_entries(&overlay.from, &overlay.to, |name| {
+        let rewritten = overlay.rewritten.iter().any(|(file, _)| *file == name);
+        !rewritten && !overlay.apart.contains(&name) && !overlay.mixed.contains(&name)
+    })?;
     for (at, target) in &overlay.links {
         if target.exists() {
             link(target, at)?;
         }
     }
     forget_broken(&overlay.to);
+    for folder in overlay.mixed {
+        let to = overlay.to.join(folder);
+        builder.create(&to)?;
+        link_entries(&overlay.from.join(folder), &to, |_| true)?;
+        forget_broken(&to);
+    }
+    Ok(())
+}
+
+/// Puts what one command needs into the home of its CLI.
+pub(crate) fn put_files(home: &Path, files: &[(String, String)]) -> io::Result<()> {
+    for (place, text) in files {
+        let path = home.join(place);
+        if let Some(parent) = path.parent() {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(parent)?;
+        }
+        put(&path, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn link_entries(from: &Path, to: &Path, which: impl Fn(&str) -> bool) -> io::Result<()> {
+    let entries = fs_err::read_dir(from).into_iter().flatten();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if name.to_str().is_none_or(&which) {
+            link(&entry.path(), &to.join(&name))?;
+        }
+    }
     Ok(())
 }
 
@@ -80,7 +105,7 @@ mod tests {
     fn it_follows_the_users_own() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("own"), dir.path().join("own/rejoin"));
-        for name in ["memory", "tmp"] {
+        for name in ["memory", "tmp", "commands/of"] {
             fs_err::create_dir_all(from.join(name)).unwrap();
         }
         fs_err::write(from.join("settings"), "a").unwrap();
@@ -88,6 +113,7 @@ mod tests {
             from: from.clone(),
             to: to.clone(),
             apart: &["tmp", "rejoin"],
+            mixed: &["commands"],
             rewritten: &[("settings", |own| {
                 Ok([own.unwrap_or_default(), b"+ours"].concat())
             })],
@@ -97,11 +123,17 @@ mod tests {
         assert_eq!(fs_err::read(to.join("settings")).unwrap(), b"a+ours");
         assert!(to.join("memory").is_symlink());
         assert!(!to.join("tmp").exists() && !to.join("rejoin").exists());
+        put_files(&to, &[("commands/ours".into(), "x".into())]).unwrap();
+        assert!(to.join("commands/of").is_symlink());
         fs_err::write(from.join("settings"), "b").unwrap();
         fs_err::remove_dir(from.join("memory")).unwrap();
+        fs_err::remove_dir(from.join("commands/of")).unwrap();
         lay(&overlay).unwrap();
         assert_eq!(fs_err::read(to.join("settings")).unwrap(), b"b+ours");
         assert!(!to.join("memory").is_symlink());
+        assert!(!to.join("commands/of").is_symlink());
+        assert_eq!(fs_err::read(to.join("commands/ours")).unwrap(), b"x");
+        assert!(!from.join("commands/ours").exists());
         assert_eq!(fs_err::read(from.join("settings")).unwrap(), b"b");
     }
 }

@@ -283,6 +283,7 @@ impl Bench<'_> {
             neutral: self.neutral,
         };
         let command = self.adapter.command(&order);
+        overlay::put_files(&home, &command.files).ok()?;
         let rules = self.adapter.environment();
         let env = rejoin_agents::compose_env(self.env.to_vec(), &rules, &[], &command.env);
         let program = self.program.to_path_buf();

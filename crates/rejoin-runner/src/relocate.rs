@@ -56,17 +56,22 @@ async fn bring(
         pin: &pin.id.to_string(),
     };
     let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+    let copied = |path: String| {
+        let file = FileMark {
+            path,
+            ..mark.clone()
+        };
+        if file.path != mark.path {
+            copy_session(&sessions, &mark.path, &file)?;
+        }
+        Ok(file)
+    };
     match looked.adapter.moving(&at, &read) {
         Moving::Stays => Ok(mark),
-        Moving::To(path) => {
-            let file = FileMark {
-                path,
-                ..mark.clone()
-            };
-            if file.path != mark.path {
-                copy_session(&sessions, &mark.path, &file)?;
-            }
-            Ok(file)
+        Moving::To(path) => copied(path),
+        Moving::Into(folder) => {
+            let name = mark.path.rsplit('/').next().unwrap_or(&mark.path);
+            copied(format!("{folder}/{name}"))
         }
         Moving::Rewrite(statements) => {
             sessions

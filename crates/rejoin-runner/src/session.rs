@@ -74,6 +74,41 @@ impl Sessions<'_> {
         }
     }
 
+    /// Removes files under the name of a session that hold nothing: a CLI that finds its sessions by
+    /// name may leave one with every run, and they would be taken for it once it is gone.
+    pub fn tidy(&self, at: &SessionAt<'_>, path: &str) {
+        let Place::Find { begins, ends, .. } = self.adapter.place(at) else {
+            return;
+        };
+        let file = self.home.join(path);
+        let Some(folder) = file.parent() else { return };
+        for other in named(folder, &begins, &ends) {
+            let other = folder.join(other);
+            let Some(bytes) = fs_err::read(&other).ok().filter(|_| other != file) else {
+                continue;
+            };
+            let mut reader = self.adapter.reader(None);
+            for line in bytes.split(|b| *b == b'\n') {
+                reader.line(line);
+            }
+            let reading = reader.finish();
+            if reading.entries.is_empty() && reading.prompts.is_empty() {
+                let _gone = fs_err::remove_file(&other);
+            }
+        }
+    }
+
+    /// Adds what makes its CLI replay each thing once.
+    pub fn mend(&self, path: &str) -> io::Result<()> {
+        let file = self.home.join(path);
+        if let Some(more) = self.adapter.mend(&fs_err::read(&file)?) {
+            let mut file = fs_err::OpenOptions::new().append(true).open(file)?;
+            io::Write::write_all(&mut file, &more)?;
+            file.sync_all()?;
+        }
+        Ok(())
+    }
+
     /// Takes a session back to its confirmed bytes. Fails, changing nothing, if they are not there.
     pub fn cut_back(&self, mark: &FileMark, run: &Path) -> io::Result<FileMark> {
         match self.adapter.records() {
@@ -113,30 +148,31 @@ fn saved(run: &Path) -> PathBuf {
 
 /// The first file by name in a folder, of which one part may be `*`.
 fn find(home: &Path, folder: &str, begins: &str, ends: &str) -> Option<String> {
-    let names = |folder: &Path| -> Vec<String> {
-        let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names
-    };
     let folders = match folder.split_once("/*") {
         None => vec![folder.to_owned()],
-        Some((before, after)) => names(&home.join(before))
+        Some((before, after)) => named(&home.join(before), "", "")
             .into_iter()
             .map(|name| format!("{before}/{name}{after}"))
             .collect(),
     };
     folders.iter().find_map(|folder| {
-        let is_it = |name: &String| {
-            name.len() >= begins.len() + ends.len()
-                && name.starts_with(begins)
-                && name.ends_with(ends)
-        };
-        let name = names(&home.join(folder)).into_iter().find(is_it)?;
+        let name = named(&home.join(folder), begins, ends).into_iter().next()?;
         Some(format!("{folder}/{name}"))
     })
+}
+
+/// The names in a folder that begin and end so, in order.
+fn named(folder: &Path, begins: &str, ends: &str) -> Vec<String> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    let is_it = |name: &String| {
+        name.len() >= begins.len() + ends.len() && name.starts_with(begins) && name.ends_with(ends)
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(is_it)
+        .collect();
+    names.sort();
+    names
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ pub async fn settle(
         Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep).await),
         Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep).await),
     };
+    run.tidy();
     fault::point("after_read");
     Settled {
         status,
@@ -141,6 +142,21 @@ impl Run<'_> {
         }
     }
 
+    /// What the CLI left under the session's name is not the session.
+    fn tidy(&self) {
+        let Some(session) = self.session() else {
+            return;
+        };
+        if let Ok(path) = self.session_file(session) {
+            let at = SessionAt {
+                folder: &self.plan.folder.path,
+                session,
+                pin: &self.attempt.pin.to_string(),
+            };
+            self.sessions().tidy(&at, &path);
+        }
+    }
+
     /// Reads what was added to the session. Only if that is the prompt we sent and the answer we
     /// got, and nothing is broken, may the session serve again.
     async fn confirm(&self, machine: &str) -> Result<Pin, String> {
@@ -155,7 +171,19 @@ impl Run<'_> {
             .await
             .map_err(|e| format!("its session cannot be read ({e})"))?;
         self.must_be_ours(&reading)?;
+        if reading
+            .session
+            .as_ref()
+            .is_some_and(|id| *id != session.as_str())
+        {
+            return Err("its file is that of another session".into());
+        }
         reading.confirms(&plan.prompt, &ran.text)?;
+        let (mark, reading) = if reading.repeats {
+            self.mended(&path, &mark).await.unwrap_or((mark, reading))
+        } else {
+            (mark, reading)
+        };
         let mut folder = plan.folder.clone();
         if folder.checkout.is_none() {
             folder.checkout = folder::checkout_of(Path::new(&folder.path));
@@ -195,6 +223,31 @@ impl Run<'_> {
             failures: 0,
             compacted: reading.compacted || ran.compacted || before.is_some_and(|c| c.compacted),
         })
+    }
+
+    /// With what its CLI would replay twice replaced, and read again. A session that cannot be mended
+    /// stays as it is: nothing in it is lost.
+    async fn mended(&self, path: &str, mark: &FileMark) -> Option<(FileMark, Reading)> {
+        let sessions = self.sessions();
+        let before = self.plan.confirmed.as_ref();
+        let cursor = before.and_then(|c| c.cursor.as_deref());
+        let mended = match sessions.mend(path) {
+            Ok(()) => {
+                sessions
+                    .read_on(path, before.map(|c| &c.file), cursor)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        let good = mended.ok().filter(|(_, reading)| {
+            let same = reading.confirms(&self.plan.prompt, &self.ran.text);
+            same.is_ok() && !reading.repeats
+        });
+        if good.is_none() {
+            // If even that fails, the next look finds it changed and does not use it.
+            let _as_it_was = sessions.cut_back(mark, self.folder);
+        }
+        good
     }
 
     /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::world::World;
 
 mod claude;
+mod gemini;
 mod opencode;
 
 pub use claude::{CLAUDE_197, CLAUDE_325};
+pub use gemini::GEMINI_061;
 pub use opencode::OPENCODE;
 
 pub const CLAUDE_OLD: &str = "2.1.197";

@@ -52,7 +52,8 @@ impl World {
     pub fn cli(&self) -> Option<i32> {
         let bin = self.bin();
         let bin = format!("{} ", bin.to_str()?);
-        self.pid_of(|command| command.starts_with(&bin))
+        let script = format!("node {bin}");
+        self.pid_of(|command| command.starts_with(&bin) || command.starts_with(&script))
     }
 
     /// A process whose command line contains this.

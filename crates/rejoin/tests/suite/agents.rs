@@ -1,4 +1,5 @@
 //! What holds for one CLI after the other, and what is particular to it.
 
 mod described;
+mod gemini;
 mod opencode;

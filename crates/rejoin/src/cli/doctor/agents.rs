@@ -204,7 +204,10 @@ impl Look<'_> {
             .copied()
             .filter(|n| var(n).is_some())
             .collect();
-        let file = self.adapter.home(&var).map(|home| home.join(login.file));
+        // Before the first run there is no overlay yet, and a login is the user's own anyway.
+        let own = self.adapter.overlay(&var).map(|overlay| overlay.from);
+        let file = own.or_else(|| self.adapter.home(&var));
+        let file = file.map(|home| home.join(login.file));
         let file = file.filter(|f| f.is_file());
         let json = json!({"variables": keys, "file": file});
         match (keys.as_slice(), &file) {

@@ -1,0 +1,106 @@
+//! Gemini CLI. Measured on 0.61.0 (agents/gemini.md).
+
+use std::path::PathBuf;
+
+use rejoin_core::{Envelope, Runtime};
+
+use crate::adapter::{Adapter, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::environment::EnvRules;
+use crate::overlay::Overlay;
+use crate::session::{Moving, Place, SessionAt, SessionReader};
+use crate::stream::StreamParser;
+
+mod classify;
+mod command;
+mod environment;
+mod home;
+mod neutral;
+mod permission;
+mod probe;
+mod session;
+mod stream;
+mod wire;
+
+pub(crate) struct Gemini;
+
+impl Adapter for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some("gemini")
+    }
+
+    fn install(&self) -> &'static str {
+        "npm install -g @google/gemini-cli"
+    }
+
+    fn login(&self) -> Option<Login> {
+        Some(Login {
+            variables: environment::LOGINS,
+            file: "oauth_creds.json",
+            how: "gemini (it asks at its first start), or export GEMINI_API_KEY=…",
+        })
+    }
+
+    fn runtime(&self, version_output: &str) -> Option<Runtime> {
+        probe::runtime(version_output)
+    }
+
+    fn probe(&self) -> Option<Vec<String>> {
+        Some(probe::arguments())
+    }
+
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        probe::judge(stdout, stderr)
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
+        Some(environment::proof(at))
+    }
+
+    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
+        permission::express(envelope)
+    }
+
+    fn mentions(&self, message: &str) -> Vec<String> {
+        neutral::paths(message)
+    }
+
+    fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
+        command::command(order)
+    }
+
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
+    }
+
+    fn environment(&self) -> EnvRules {
+        environment::rules()
+    }
+
+    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        home::home(env)
+    }
+
+    fn overlay(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<Overlay> {
+        home::overlay(env)
+    }
+
+    fn place(&self, at: &SessionAt<'_>) -> Place {
+        home::place(at)
+    }
+
+    fn moving(&self, at: &SessionAt<'_>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
+        home::moving(at, read)
+    }
+
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        Box::new(session::Reader::new(cursor))
+    }
+
+    fn mend(&self, session: &[u8]) -> Option<Vec<u8>> {
+        session::mend(session)
+    }
+}

@@ -1,0 +1,234 @@
+//! The CLI's home: an overlay of the user's own, because with the user's settings it deletes
+//! sessions that were resumed (4 of 4, 0.61.0) and nothing but its settings file can stop that.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::overlay::Overlay;
+use crate::session::{Moving, Place, SessionAt};
+
+const OWN: &str = ".gemini";
+const OURS: &str = "rejoin";
+
+/// The CLI tries ten times by itself, silently, for four minutes (0.61.0). Three bridge a hiccup of
+/// fifteen seconds and end a lost cause soon; rejoin says that it may be sent again.
+const ATTEMPTS: u64 = 3;
+
+/// The folder the user's own home lies in. A run of ours passes on the overlay's.
+fn base(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name| {
+        env(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let folder = set("GEMINI_CLI_HOME").or_else(|| set("HOME"))?;
+    let overlay = Path::new(OWN).join(OURS);
+    if folder.ends_with(&overlay) {
+        folder.ancestors().nth(2).map(Path::to_path_buf)
+    } else {
+        Some(folder)
+    }
+}
+
+fn overlay_root(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    base(env).map(|base| base.join(OWN).join(OURS))
+}
+
+pub(super) fn home(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    overlay_root(env).map(|root| root.join(OWN))
+}
+
+pub(super) fn overlay(env: &dyn Fn(&str) -> Option<String>) -> Option<Overlay> {
+    let base = base(env)?;
+    let root = overlay_root(env)?;
+    Some(Overlay {
+        from: base.join(OWN),
+        to: root.join(OWN),
+        apart: &["history", "projects.json", OURS, "tmp"],
+        mixed: &["commands"],
+        rewritten: &[("settings.json", settings)],
+        links: vec![(root.join(".agents"), base.join(".agents"))],
+    })
+}
+
+/// What `GEMINI_CLI_HOME` must be for this home.
+pub(super) fn variable(home: &str) -> String {
+    let root = Path::new(home).parent().unwrap_or(Path::new(home));
+    root.to_string_lossy().into_owned()
+}
+
+/// The user's settings, with what must not be left to them.
+pub(super) fn settings(own: Option<&[u8]>) -> Result<Vec<u8>, String> {
+    let text = match own {
+        Some(bytes) => str::from_utf8(bytes).map_err(|_| "it is not text")?,
+        None => "",
+    };
+    let text = without_comments(text.trim_start_matches('\u{feff}'));
+    let mut settings = match text.trim() {
+        "" => Value::Object(Map::new()),
+        text => serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?,
+    };
+    let Value::Object(all) = &mut settings else {
+        return Err("it is not a JSON object".into());
+    };
+    // Rules for one run can only be given in place of these.
+    if all
+        .get("policyPaths")
+        .is_some_and(|paths| *paths != json!([]))
+    {
+        return Err(
+            "`policyPaths` would not be kept to; move those files to ~/.gemini/policies".into(),
+        );
+    }
+    let general = section(all, "general")?;
+    let tries = general.get("maxAttempts").and_then(Value::as_u64);
+    general.insert(
+        "maxAttempts".into(),
+        tries.unwrap_or(ATTEMPTS).clamp(1, ATTEMPTS).into(),
+    );
+    section(general, "sessionRetention")?.insert("enabled".into(), false.into());
+    // Else `@name` reads any file with a name like it, through links that lead out of the folder.
+    let filtering = section(section(all, "context")?, "fileFiltering")?;
+    filtering.insert("enableRecursiveFileSearch".into(), false.into());
+    serde_json::to_vec_pretty(&settings).map_err(|e| e.to_string())
+}
+
+fn section<'a>(
+    within: &'a mut Map<String, Value>,
+    name: &str,
+) -> Result<&'a mut Map<String, Value>, String> {
+    let value = within.entry(name).or_insert_with(|| json!({}));
+    value
+        .as_object_mut()
+        .ok_or_else(|| format!("`{name}` is not an object"))
+}
+
+/// As the CLI reads it: comments are white space, but not inside a string.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let end = match rest.as_bytes() {
+            [b'"', ..] => string_end(rest),
+            [b'/', b'/', ..] => {
+                rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+                continue;
+            }
+            [b'/', b'*', ..] => {
+                rest = rest.find("*/").map_or("", |at| &rest[at + 2..]);
+                out.push(' ');
+                continue;
+            }
+            _ => c.len_utf8(),
+        };
+        out.push_str(&rest[..end]);
+        rest = &rest[end..];
+    }
+    out
+}
+
+/// Where a string that begins here ends.
+fn string_end(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !escaped => return at + 1,
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+/// Sessions of a folder lie under a name that the CLI makes up, unless a folder there says already
+/// whose it is (0.61.0): so this one does.
+fn slug(folder: &str) -> String {
+    let hash = blake3::hash(folder.as_bytes()).to_hex();
+    format!("rejoin-{}", &hash[..16])
+}
+
+pub(super) fn owner_mark(folder: &str) -> (String, String) {
+    (
+        format!("tmp/{}/.project_root", slug(folder)),
+        folder.to_owned(),
+    )
+}
+
+/// A resume in a later minute leaves a stub with a newer name beside it.
+pub(super) fn place(at: &SessionAt<'_>) -> Place {
+    let id = at.session.as_str();
+    Place::Find {
+        folders: vec![
+            format!("tmp/{}/chats", slug(at.folder)),
+            "tmp/*/chats".into(),
+        ],
+        begins: "session-".into(),
+        ends: format!("-{}.jsonl", id.get(..8).unwrap_or(id)),
+    }
+}
+
+/// Where the CLI will look in that folder.
+pub(super) fn moving(at: &SessionAt<'_>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
+    let known = read("projects.json").and_then(|bytes| {
+        let known: Value = serde_json::from_slice(&bytes).ok()?;
+        let slug = known["projects"][at.folder].as_str()?.to_owned();
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        (!slug.is_empty() && slug.chars().all(plain)).then_some(slug)
+    });
+    let slug = known.unwrap_or_else(|| slug(at.folder));
+    Moving::Into(format!("tmp/{slug}/chats"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(own: &str) -> String {
+        match settings(Some(own.as_bytes())) {
+            Ok(made) => {
+                let made: Value = serde_json::from_slice(&made).unwrap();
+                made.to_string()
+            }
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn settings_keep_the_rest() {
+        insta::assert_snapshot!(told(""), @r#"{"context":{"fileFiltering":{"enableRecursiveFileSearch":false}},"general":{"maxAttempts":3,"sessionRetention":{"enabled":false}}}"#);
+        insta::assert_snapshot!(told(r#"// mine
+            {"a": "/* no */ // comment \" \\", /* b */ "general": {"maxAttempts": 1,
+             "sessionRetention": {"maxAge": "1d", "enabled": true}}} // end"#), @r#"{"a":"/* no */ // comment \" \\","context":{"fileFiltering":{"enableRecursiveFileSearch":false}},"general":{"maxAttempts":1,"sessionRetention":{"enabled":false,"maxAge":"1d"}}}"#);
+        insta::assert_snapshot!(told(r#"{"general": {"maxAttempts": 10}}"#), @r#"{"context":{"fileFiltering":{"enableRecursiveFileSearch":false}},"general":{"maxAttempts":3,"sessionRetention":{"enabled":false}}}"#);
+        insta::assert_snapshot!(told("[]"), @"it is not a JSON object");
+        insta::assert_snapshot!(told("{"), @"it is not JSON: EOF while parsing an object at line 1 column 1");
+        insta::assert_snapshot!(told(r#"{"general": 1}"#), @"`general` is not an object");
+        assert!(told(r#"{"policyPaths": ["x"]}"#).contains("policyPaths"));
+        assert!(settings(Some(b"\xff")).is_err());
+    }
+
+    #[test]
+    fn the_home_is_an_overlay_of_the_users_own() {
+        let of = |pairs: &'static [(&str, &str)]| {
+            home(&move |name| {
+                let pair = pairs.iter().find(|(n, _)| *n == name);
+                pair.map(|(_, v)| (*v).to_owned())
+            })
+        };
+        let expected = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(of(&[("HOME", "/h")]), expected("/h/.gemini/rejoin/.gemini"));
+        let moved = [("HOME", "/h"), ("GEMINI_CLI_HOME", "/g")];
+        assert_eq!(
+            of(Box::leak(Box::new(moved))),
+            expected("/g/.gemini/rejoin/.gemini")
+        );
+        // An agent that calls rejoin is in such a home already.
+        assert_eq!(
+            of(&[("GEMINI_CLI_HOME", "/h/.gemini/rejoin")]),
+            expected("/h/.gemini/rejoin/.gemini")
+        );
+        assert_eq!(of(&[]), None);
+        assert_eq!(variable("/h/.gemini/rejoin/.gemini"), "/h/.gemini/rejoin");
+    }
+}

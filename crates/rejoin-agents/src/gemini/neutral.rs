@@ -1,0 +1,218 @@
+//! Keeps text from being taken for a command or a file of the CLI.
+//!
+//! The CLI reads every `@path` anywhere in a prompt, in words such as `me@example.org` too, and on a
+//! resume drops prompts that begin with `/`, `?` or some of its own markers (0.61.0). What follows a
+//! command of the user's own is not looked at, though: so each message is sent as the argument of
+//! one that does nothing but pass it on, and not a byte of it is changed. Where that does not work,
+//! an invisible joiner after the `@` switches a mention off.
+
+use rejoin_core::{MARK_CLOSE, MARK_OPEN, strip};
+
+use crate::adapter::{Neutral, RunOrder};
+use crate::session::text_mark;
+
+const JOINER: char = '\u{2060}';
+
+/// What the CLI puts before the command it was given, with an empty line between them.
+const PASSED_ON: &str = "<rejoin>What follows the name of this command is the message.";
+
+/// First characters with which a prompt may vanish from the history.
+const LEADING: [char; 3] = ['/', '?', '<'];
+
+/// The prompt of a run, and the files it needs.
+pub(super) struct Prompt {
+    pub(super) text: String,
+    pub(super) files: Vec<(String, String)>,
+}
+
+pub(super) fn prompt(order: &RunOrder<'_>) -> Prompt {
+    let (context, message) = (
+        order.composed.context.as_deref(),
+        order.composed.message.as_str(),
+    );
+    let plain = |text| Prompt {
+        text,
+        files: vec![],
+    };
+    if order.raw {
+        // A notice alone is left out where it would take the meaning from a command.
+        let sent = &order.composed.sent;
+        let told = sent.caught_up + sent.transcribed > 0;
+        let context = context.filter(|_| told || !message.starts_with('/'));
+        return plain(raw(context, message, order.outside));
+    }
+    let text = match context {
+        Some(context) => format!("{context}\n\n{message}"),
+        None => message.to_owned(),
+    };
+    match order.neutral {
+        Neutral::ByPlace => {
+            let name = command_name(order.home);
+            Prompt {
+                text: format!("/{name} {MARK_CLOSE}\n{text}"),
+                files: vec![(
+                    format!("commands/{name}.toml"),
+                    format!("description = \"of rejoin\"\nprompt = \"{PASSED_ON}\"\n"),
+                )],
+            }
+        }
+        Neutral::ByJoiner => plain(by_joiner(&text)),
+    }
+}
+
+/// Nothing in a folder knows it: a command of the folder would win over one of the user's.
+fn command_name(home: &str) -> String {
+    let hash = blake3::hash(home.as_bytes()).to_hex();
+    format!("rejoin-{}", &hash[..8])
+}
+
+fn by_joiner(text: &str) -> String {
+    let text = joined(text, |_| true);
+    if text.trim_start().starts_with(LEADING) && !text.starts_with(MARK_OPEN) {
+        return format!("{MARK_OPEN}the message:{MARK_CLOSE}\n{text}");
+    }
+    text
+}
+
+/// A message that keeps its CLI meaning: only files outside the folder stay text.
+fn raw(context: Option<&str>, message: &str, outside: &[String]) -> String {
+    let stays_text = |rest: &str| leads_outside(rest) || outside.contains(&path(rest));
+    let message = joined(message, stays_text);
+    match context {
+        Some(context) => format!("{}\n\n{message}", joined(context, |_| true)),
+        None => message,
+    }
+}
+
+/// The name of a prompt in a session: what was typed, however it was passed on.
+pub(super) fn mark(stored: &str) -> String {
+    let typed = stored.strip_prefix(PASSED_ON).unwrap_or(stored);
+    // White space to the CLI, but not to us.
+    text_mark(typed.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'))
+}
+
+/// Takes back what was added to a stored prompt.
+pub(super) fn message_of(stored: &str) -> String {
+    let mut out = String::with_capacity(stored.len());
+    let mut chars = stored.chars().peekable();
+    while let Some(c) = chars.next() {
+        out.push(c);
+        if c == '@' {
+            chars.next_if_eq(&JOINER);
+        }
+    }
+    strip(&out)
+}
+
+/// Where an `@` could be taken for a mention.
+fn mentions(text: &str) -> impl Iterator<Item = usize> + '_ {
+    text.match_indices('@').map(|(at, _)| at).filter(|at| {
+        let next = text[at + 1..].chars().next();
+        next.is_some_and(|c| !c.is_whitespace())
+    })
+}
+
+fn joined(text: &str, which: impl Fn(&str) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for at in mentions(text).filter(|at| which(&text[at + 1..])) {
+        out.push_str(&text[done..=at]);
+        out.push(JOINER);
+        done = at + 1;
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+/// The paths a message mentions.
+pub(super) fn paths(message: &str) -> Vec<String> {
+    mentions(message)
+        .map(|at| path(&message[at + 1..]))
+        .collect()
+}
+
+/// The path that follows an `@`: up to white space or most punctuation, unless quoted or escaped.
+fn path(rest: &str) -> String {
+    let mut path = String::new();
+    let mut chars = rest.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if chars.clone().any(|c| c == '"') => {
+                path.extend(chars.by_ref().take_while(|c| *c != '"'));
+            }
+            '\\' => path.extend(chars.next()),
+            '.' if chars.peek().is_none_or(|next| next.is_whitespace()) => break,
+            ',' | ';' | '!' | '?' | '(' | ')' | '[' | ']' | '{' | '}' => break,
+            c if c.is_whitespace() => break,
+            c => path.push(c),
+        }
+    }
+    path
+}
+
+/// By its spelling alone; what a link leads to is for whoever can look.
+fn leads_outside(rest: &str) -> bool {
+    let path = path(rest);
+    path.starts_with(['/', '~', '\\']) || path.contains("..") || path.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn by_joiner_nothing_is_a_mention() {
+        for (text, sent) in [
+            ("hello", "hello"),
+            ("a@b @ c", "a@\u{2060}b @ c"),
+            ("@x", "@\u{2060}x"),
+            ("/clear", "<rejoin>the message:</rejoin>\n/clear"),
+            (" ?", "<rejoin>the message:</rejoin>\n ?"),
+            ("<rejoin>n</rejoin>\n\n/x", "<rejoin>n</rejoin>\n\n/x"),
+        ] {
+            assert_eq!(by_joiner(text), sent);
+        }
+    }
+
+    #[test]
+    fn raw_keeps_its_meaning_inside_the_folder() {
+        assert_eq!(raw(None, "/review @src/a.rs", &[]), "/review @src/a.rs");
+        assert_eq!(
+            raw(
+                Some("said @a"),
+                "@link, @\"li nk\" @in",
+                &["link".into(), "li nk".into()]
+            ),
+            "said @\u{2060}a\n\n@\u{2060}link, @\u{2060}\"li nk\" @in"
+        );
+        let outside = "@/etc/x @~/y @../z @\"/a b\" @in/side.txt. @mcp:x";
+        assert_eq!(
+            raw(None, outside, &[]),
+            "@\u{2060}/etc/x @\u{2060}~/y @\u{2060}../z @\u{2060}\"/a b\" @in/side.txt. @\u{2060}mcp:x"
+        );
+        assert_eq!(
+            paths("@a.b. @\"c d\"e @f\\ g, x@h(i)"),
+            ["a.b", "c de", "f g", "h"]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_can_be_taken_back(
+            text in "(@|/|\\?| |\n|a|<|rejoin|>|é|\u{2060}){0,30}",
+        ) {
+            let message = rejoin_core::escape(&text);
+            let sent = by_joiner(&message);
+            let trimmed = |text: &str| text.trim_start_matches('\n').to_owned();
+            prop_assert_eq!(trimmed(&message_of(&sent)), trimmed(&text));
+            let passed = format!("{PASSED_ON}\n\n/rejoin-1 {MARK_CLOSE}\n{message}");
+            if !text.contains("@\u{2060}") {
+                prop_assert_eq!(trimmed(&message_of(&passed)), trimmed(&text));
+            }
+            prop_assert_eq!(mark(&passed), mark(&format!("/rejoin-1 {MARK_CLOSE}\n{message}")));
+            prop_assert!(paths(&sent).iter().all(|path| path.starts_with(JOINER)));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Reads the CLI's session files: JSON lines that are only ever appended, and say what the list of
+//! messages is by now.
+//!
+//! A message stands under its id, and again under the same id if it changed; `$set.messages` is the
+//! whole list anew, which every resume writes (0.61.0). So what is new can only be told by knowing
+//! what was there: the cursor is the number of things said and a fold over them.
+
+use super::neutral;
+use crate::session::{ReadEntry, Reading, SessionReader};
+
+mod cursor;
+mod history;
+mod mend;
+mod record;
+
+use cursor::Cursor;
+use history::History;
+use record::{Record, Said};
+
+pub(super) use mend::mend;
+
+/// What the CLI itself says in the model's stead: to its summary of an older history, and where a
+/// turn failed after a tool had run.
+const TO_A_SUMMARY: &str = "Got it. Thanks for the additional context!";
+const CLI_ANSWERS: &[&str] = &[
+    TO_A_SUMMARY,
+    "[The previous response was interrupted before it completed.]",
+];
+/// And in a person's.
+const CLI_PROMPTS: &[&str] = &[
+    "System: Please continue.",
+    "System: Potential loop detected.",
+    "<hook_context>",
+];
+
+pub(super) struct Reader {
+    before: Option<Cursor>,
+    /// False: a cursor that is none of ours.
+    sound: bool,
+    history: History,
+    /// The list began with what was confirmed, at some time; and the ids it then had.
+    known: Option<Vec<String>>,
+    /// Of everything that was ever in it, in order.
+    prompts: Vec<(String, String)>,
+    sessions: Vec<String>,
+    /// Ids of what stands in place of an older history.
+    summaries: Vec<String>,
+    compacted: bool,
+    damaged: u64,
+}
+
+impl Reader {
+    pub(super) fn new(cursor: Option<&str>) -> Self {
+        let before = cursor.and_then(Cursor::parse);
+        Self {
+            sound: before.is_some() == cursor.is_some(),
+            // From the beginning, everything is known from the beginning.
+            known: cursor.is_none().then(Vec::new),
+            before,
+            history: History::default(),
+            prompts: vec![],
+            sessions: vec![],
+            summaries: vec![],
+            compacted: false,
+            damaged: 0,
+        }
+    }
+
+    fn apply(&mut self, record: Record) {
+        match record {
+            Record::Header { session, messages } => {
+                if let Some(session) = session.filter(|id| !self.sessions.contains(id)) {
+                    self.sessions.push(session);
+                }
+                for message in messages {
+                    self.history.add(message);
+                }
+            }
+            Record::Message(message) => {
+                self.note(&message);
+                self.history.add(message);
+            }
+            Record::Messages(messages) => self.replace(messages),
+            Record::Rewind(id) => self.history.rewind(&id),
+            Record::Other => {}
+        }
+    }
+
+    fn replace(&mut self, messages: Vec<record::Message>) {
+        let had = self.history.said().count();
+        let has = messages.iter().filter(|m| m.is_said()).count();
+        let summaries = summaries(&messages);
+        let new: Vec<String> = summaries
+            .filter(|id| !self.summaries.contains(id))
+            .collect();
+        self.summaries.extend(new.iter().cloned());
+        for message in &messages {
+            self.note(message);
+        }
+        self.history.replace(messages);
+        if let Some(before) = &self.before
+            && self.known.is_none()
+            && before.begins(self.history.said().map(|(_, said)| said))
+        {
+            let confirmed = self.history.said().take(before.count);
+            self.known = Some(confirmed.map(|(id, _)| id.to_owned()).collect());
+        }
+        // At the start of a process the list is empty for a moment.
+        let shorter = 0 < has && has < had && !self.begins();
+        if let Some(known) = &self.known {
+            self.compacted |= shorter || new.iter().any(|id| !known.contains(id));
+        }
+    }
+
+    /// Does the list as it is now begin with what was confirmed?
+    fn begins(&self) -> bool {
+        let Some(before) = &self.before else {
+            return false;
+        };
+        before.begins(self.history.said().map(|(_, said)| said))
+    }
+
+    fn note(&mut self, message: &record::Message) {
+        if self.summaries.iter().any(|id| id == message.id()) {
+            return;
+        }
+        if let Some(Said::Prompt { mark, .. }) = message.said() {
+            self.prompts.push((message.id().to_owned(), mark));
+        }
+    }
+}
+
+impl SessionReader for Reader {
+    fn line(&mut self, line: &[u8]) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        match record::read(line) {
+            Some(record) => self.apply(record),
+            None => self.damaged += 1,
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Reading {
+        let old = self.known.clone().unwrap_or_default();
+        let is_new = |id: &str| !old.iter().any(|known| known == id);
+        // Without a whole list there is only what was appended.
+        let appended = self.before.is_some() && !self.history.replaced;
+        let connected = self.sound
+            && !self.history.lost
+            && self.sessions.len() <= 1
+            && match &self.before {
+                // Without its first line the CLI does not know it for a session.
+                None => !self.sessions.is_empty() || self.history.is_empty(),
+                Some(_) if appended => true,
+                Some(_) => self.known.is_some() && (self.begins() || self.compacted),
+            };
+        let cursor = match &self.before {
+            Some(before) if appended => before.on(self.history.said().map(|(_, said)| said)),
+            Some(_) | None => Cursor::of(self.history.said().map(|(_, said)| said)),
+        };
+        let mut prompts: Vec<String> = vec![];
+        for (_, mark) in self.prompts.iter().filter(|(id, _)| is_new(id)) {
+            if !prompts.contains(mark) {
+                prompts.push(mark.clone());
+            }
+        }
+        let said = self.history.said().filter(|(id, _)| is_new(id));
+        let entries = said.map(|(id, said)| match said {
+            Said::Prompt { .. } if self.summaries.iter().any(|s| s == id) => ReadEntry::Synthetic,
+            Said::Prompt { .. } | Said::Answer { .. } => entry(said),
+        });
+        let entries = entries.collect();
+        Reading {
+            entries,
+            prompts,
+            connected,
+            damaged_lines: self.damaged,
+            orphaned_calls: self.history.orphans(),
+            compacted: self.compacted,
+            repeats: self.history.repeats(),
+            session: self.sessions.into_iter().next(),
+            cursor: Some(cursor.to_string()),
+            ..Reading::default()
+        }
+    }
+}
+
+/// Which of these the CLI made of an older history.
+fn summaries(messages: &[record::Message]) -> impl Iterator<Item = String> {
+    messages.windows(2).filter_map(|pair| {
+        let answered =
+            matches!(pair[1].said(), Some(Said::Answer { text }) if text.trim() == TO_A_SUMMARY);
+        let asked = matches!(pair[0].said(), Some(Said::Prompt { .. }));
+        (asked && answered).then(|| pair[0].id().to_owned())
+    })
+}
+
+fn entry(said: &Said) -> ReadEntry {
+    match said {
+        Said::Prompt { text, .. } if CLI_PROMPTS.iter().any(|w| text.starts_with(w)) => {
+            ReadEntry::Synthetic
+        }
+        Said::Prompt { mark, text } => ReadEntry::Prompt {
+            id: mark.clone(),
+            text: neutral::message_of(text),
+        },
+        Said::Answer { text } if CLI_ANSWERS.contains(&text.trim()) => ReadEntry::Synthetic,
+        Said::Answer { text } => ReadEntry::Answer { text: text.clone() },
+    }
+}

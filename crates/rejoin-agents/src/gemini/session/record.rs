@@ -1,0 +1,160 @@
+//! One line of a session, and one message.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::neutral;
+
+pub(super) enum Record {
+    /// The first line; again when a resume falls into the minute in which the file was made.
+    Header {
+        session: Option<String>,
+        messages: Vec<Message>,
+    },
+    Message(Message),
+    /// The whole list anew.
+    Messages(Vec<Message>),
+    /// That message and all after it are taken back.
+    Rewind(String),
+    Other,
+}
+
+/// As it stands in the file.
+pub(super) struct Message(Value);
+
+/// What somebody said. Texts are as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    Prompt { mark: String, text: String },
+    Answer { text: String },
+}
+
+/// None: not a line that can be read. What the CLI itself ignores is no damage.
+pub(super) fn read(line: &[u8]) -> Option<Record> {
+    let value: Value = serde_json::from_slice(line).ok()?;
+    if let Some(id) = value["$rewindTo"].as_str() {
+        return Some(Record::Rewind(id.to_owned()));
+    }
+    if value["id"].is_string() {
+        return Some(Record::Message(Message(value)));
+    }
+    if let Value::Array(list) = &value["$set"]["messages"] {
+        return Some(Record::Messages(messages(list)));
+    }
+    if value["sessionId"].is_string() {
+        return Some(Record::Header {
+            session: value["sessionId"].as_str().map(str::to_owned),
+            messages: value["messages"]
+                .as_array()
+                .map_or_else(Vec::new, |m| messages(m)),
+        });
+    }
+    Some(Record::Other)
+}
+
+fn messages(list: &[Value]) -> Vec<Message> {
+    let named = list.iter().filter(|message| message["id"].is_string());
+    named.map(|message| Message(message.clone())).collect()
+}
+
+#[derive(Deserialize)]
+struct Called {
+    id: String,
+}
+
+impl Message {
+    pub(super) fn id(&self) -> &str {
+        self.0["id"].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn value(&self) -> &Value {
+        &self.0
+    }
+
+    fn is_user(&self) -> bool {
+        self.0["type"] == "user"
+    }
+
+    fn is_model(&self) -> bool {
+        self.0["type"] == "gemini"
+    }
+
+    pub(super) fn is_said(&self) -> bool {
+        self.said().is_some()
+    }
+
+    /// None: nothing that anybody said.
+    pub(super) fn said(&self) -> Option<Said> {
+        let text = text_of(&self.0["content"]);
+        if text.trim().is_empty() {
+            return None;
+        }
+        if self.is_model() {
+            return Some(Said::Answer { text });
+        }
+        let context = text.trim_start().starts_with("<session_context>");
+        if !self.is_user() || context {
+            return None;
+        }
+        // A mentioned file is added to what was typed, which then stands beside it.
+        let typed = text_of(&self.0["displayContent"]);
+        let typed = if typed.is_empty() { &text } else { &typed };
+        Some(Said::Prompt {
+            mark: neutral::mark(typed),
+            text,
+        })
+    }
+
+    /// Ids of the tools this message calls.
+    pub(super) fn calls(&self) -> Vec<String> {
+        let noted = self.tool_calls().filter_map(id_of);
+        let mut calls: Vec<String> = noted.collect();
+        for id in parts(&self.0["content"], "functionCall") {
+            if !calls.contains(&id) {
+                calls.push(id);
+            }
+        }
+        calls
+    }
+
+    /// Ids of the calls whose results it holds: with the calls, or as a message of its own.
+    pub(super) fn results(&self) -> Vec<String> {
+        let noted = self.tool_calls().flat_map(|call| match &call["result"] {
+            Value::Null => vec![],
+            list @ Value::Array(_) => parts(list, "functionResponse"),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                id_of(call).into_iter().collect()
+            }
+        });
+        let mut results: Vec<String> = noted.collect();
+        results.extend(parts(&self.0["content"], "functionResponse"));
+        results
+    }
+
+    fn tool_calls(&self) -> impl Iterator<Item = &Value> {
+        self.0["toolCalls"].as_array().into_iter().flatten()
+    }
+}
+
+fn id_of(value: &Value) -> Option<String> {
+    Called::deserialize(value).ok().map(|called| called.id)
+}
+
+fn parts(content: &Value, name: &str) -> Vec<String> {
+    let parts = content.as_array().into_iter().flatten();
+    parts.filter_map(|part| id_of(part.get(name)?)).collect()
+}
+
+/// All text of a message but its thoughts.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter(|part| part["thought"] != true);
+            let texts = texts.filter_map(|part| part.as_str().or_else(|| part["text"].as_str()));
+            texts.collect()
+        }
+        Value::Object(part) => part["text"].as_str().unwrap_or_default().to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Tool calls, what they did, and which of them were not allowed.
+
+use rejoin_core::{EventBody, ToolNote};
+use serde_json::Value;
+
+use super::super::permission;
+use super::super::wire::Trouble;
+use crate::stream::Denied;
+
+/// Tools that change the file they name.
+const EDITORS: &[&str] = &["edit", "replace", "write_file"];
+
+/// Where a call says what it is about, by rank.
+const SUBJECTS: &[&str] = &[
+    "file_path",
+    "command",
+    "path",
+    "dir_path",
+    "pattern",
+    "url",
+    "query",
+    "prompt",
+    "agent_name",
+    "name",
+];
+const SUBJECT_CHARS: usize = 120;
+
+/// Of a tool's output, in an event; of a denied call's input.
+const RESULT_BYTES: usize = 64 * 1024;
+const INPUT_BYTES: usize = 2 * 1024;
+
+#[derive(Default)]
+pub(super) struct Tools {
+    /// In order of their calls.
+    calls: Vec<Call>,
+}
+
+struct Call {
+    id: String,
+    input: Value,
+    note: ToolNote,
+    denied: bool,
+}
+
+impl Tools {
+    pub(super) fn call(&mut self, id: String, tool: String, input: Value) -> Vec<EventBody> {
+        if self.calls.iter().any(|call| call.id == id) {
+            return vec![];
+        }
+        let subject = SUBJECTS.iter().find_map(|field| input[field].as_str());
+        let note = ToolNote {
+            tool: tool.clone(),
+            subject: one_line(subject.unwrap_or_default()),
+            changed_file: false,
+            finished: false,
+        };
+        self.calls.push(Call {
+            id: id.clone(),
+            input: input.clone(),
+            note,
+            denied: false,
+        });
+        vec![EventBody::ToolCall {
+            id,
+            tool,
+            input,
+            parent_tool: None,
+        }]
+    }
+
+    pub(super) fn result(
+        &mut self,
+        id: &str,
+        failed: bool,
+        output: String,
+        error: Option<&Trouble>,
+    ) -> Vec<EventBody> {
+        let said = error.map_or("", |error| error.message.as_str());
+        let text = if output.is_empty() {
+            said.to_owned()
+        } else {
+            output
+        };
+        let mut events = vec![EventBody::ToolResult {
+            id: id.to_owned(),
+            is_error: failed,
+            text: shorten(text, RESULT_BYTES),
+        }];
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else {
+            return events;
+        };
+        call.note.finished = true;
+        call.denied = failed && is_denial(&call.note.tool, error);
+        if call.denied {
+            events.push(EventBody::Answered {
+                id: id.to_owned(),
+                decision: "deny".into(),
+                message: error.map(|error| error.message.clone()),
+            });
+        } else if !failed && EDITORS.contains(&call.note.tool.as_str()) {
+            call.note.changed_file = true;
+            events.extend(
+                call.input["file_path"]
+                    .as_str()
+                    .map(|path| EventBody::FileChanged {
+                        path: path.to_owned(),
+                        tool: call.note.tool.clone(),
+                    }),
+            );
+        }
+        events
+    }
+
+    pub(super) fn run(&self) -> u64 {
+        self.calls.len() as u64
+    }
+
+    pub(super) fn denied(&self) -> Vec<Denied> {
+        let denied = self.calls.iter().filter(|call| call.denied);
+        let listed = denied.map(|call| Denied {
+            tool: call.note.tool.clone(),
+            id: call.id.clone(),
+            input: shorten(call.input.to_string(), INPUT_BYTES),
+        });
+        listed.collect()
+    }
+
+    /// What was done: without what was not allowed.
+    pub(super) fn trail(&self) -> Vec<ToolNote> {
+        let done = self.calls.iter().filter(|call| !call.denied);
+        done.map(|call| call.note.clone()).collect()
+    }
+}
+
+/// A tool that is not allowed is not offered; one that is called all the same is "not found", as is
+/// one that the model made up (0.61.0).
+fn is_denial(tool: &str, error: Option<&Trouble>) -> bool {
+    match error.and_then(|error| error.kind.as_deref()) {
+        Some("policy_violation") => true,
+        Some("tool_not_registered") => permission::is_known(tool),
+        Some(_) | None => false,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= SUBJECT_CHARS {
+        return line;
+    }
+    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
+}
+
+fn shorten(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,82 @@
+//! The CLI's own types, as far as they are read. Extra fields are expected: each version adds some.
+
+use std::collections::BTreeMap;
+
+use rejoin_core::Usage;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Line {
+    Init {
+        session_id: Option<String>,
+        model: Option<String>,
+    },
+    Message {
+        role: Option<String>,
+        #[serde(default)]
+        content: String,
+    },
+    ToolUse {
+        tool_name: String,
+        tool_id: String,
+        #[serde(default)]
+        parameters: Value,
+    },
+    ToolResult {
+        tool_id: String,
+        status: Option<String>,
+        output: Option<String>,
+        error: Option<Trouble>,
+    },
+    Error {
+        severity: Option<String>,
+        #[serde(default)]
+        message: String,
+    },
+    Result(Finished),
+}
+
+#[derive(Deserialize, Clone, Default)]
+pub(super) struct Trouble {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    #[serde(default)]
+    pub(super) message: String,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) struct Finished {
+    pub(super) status: Option<String>,
+    pub(super) error: Option<Trouble>,
+    #[serde(default)]
+    pub(super) stats: Stats,
+}
+
+/// Of this process alone: calls of the model that chooses the model included.
+#[derive(Deserialize, Default)]
+pub(super) struct Stats {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cached: Option<u64>,
+    #[serde(default)]
+    pub(super) models: BTreeMap<String, ModelStats>,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) struct ModelStats {
+    pub(super) output_tokens: Option<u64>,
+}
+
+impl Stats {
+    pub(super) fn usage(&self) -> Usage {
+        let cache_read = self.cached.unwrap_or(0);
+        Usage {
+            input: self.input_tokens.unwrap_or(0).saturating_sub(cache_read),
+            cache_read,
+            cache_write: 0,
+            output: self.output_tokens.unwrap_or(0),
+        }
+    }
+}
