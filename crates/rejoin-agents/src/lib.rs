@@ -4,6 +4,7 @@
 
 mod adapter;
 mod claude;
+mod codex;
 mod demo;
 mod environment;
 mod overlay;
@@ -21,7 +22,7 @@ pub use session::{
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 
 /// Every agent that is built in. A new one is a file, and a line here.
-pub const ADAPTERS: &[&dyn Adapter] = &[&claude::Claude, &demo::Demo];
+pub const ADAPTERS: &[&dyn Adapter] = &[&claude::Claude, &codex::Codex, &demo::Demo];
 
 pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
     ADAPTERS.iter().copied().find(|a| a.name() == name)

@@ -1,6 +1,8 @@
 //! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
 
-use rejoin_core::{Context, SessionId};
+use rejoin_core::{Context, SessionId, Usage};
+
+use crate::stream::Denied;
 
 /// Who chooses the id of a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +82,12 @@ pub struct Reading {
     pub context: Option<Context>,
     /// Whose model it was held with, where the session says so.
     pub provider: Option<String>,
+    /// The model that answered last, where the session says so.
+    pub model: Option<String>,
+    /// All the tokens it has counted from its beginning, where the session says so.
+    pub usage: Option<Usage>,
+    /// Calls that were stopped and that the stream says nothing of. They may have done a part.
+    pub denied: Vec<Denied>,
     /// To read on from next time.
     pub cursor: Option<String>,
 }

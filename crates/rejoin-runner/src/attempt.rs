@@ -74,6 +74,8 @@ impl<L: HubLink> Preparing<'_, L> {
             None => self.new_place(&new_session, &pin.id().to_string()),
         };
         let home = text(&looked.home)?;
+        let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+        let tool_servers = looked.adapter.tool_servers(&read);
         let order = RunOrder {
             plan,
             composed: &composed,
@@ -85,6 +87,7 @@ impl<L: HubLink> Preparing<'_, L> {
             folder: &looked.folder.path,
             model: claimed.request.model.as_deref(),
             envelope: &claimed.request.envelope,
+            tool_servers: &tool_servers,
             extra_args: &looked.settings.args,
             max_cost: claimed.request.max_cost,
             raw: claimed.request.raw,

@@ -85,12 +85,16 @@ pub async fn look(
         folder,
     } = ground(link, config, agent, &request.workdir).await?;
     let settings = config.agent(agent);
-    let env = compose_env(
+    let mut env = compose_env(
         config.env.clone(),
         &adapter.environment(),
         &settings.pass_env,
         &settings.env,
     );
+    let program = settings.bin.as_deref().or(adapter.program());
+    if let Some(wrapper) = program.and_then(|program| binary::locate(program, config)) {
+        env.extend(adapter.wrapper_env(&wrapper));
+    }
     let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
     let home = adapter
         .home(&var)

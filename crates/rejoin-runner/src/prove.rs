@@ -229,6 +229,7 @@ impl Bench<'_> {
             folder: folder.to_str()?,
             model: self.model,
             envelope: &Envelope::default(),
+            tool_servers: &[],
             extra_args: &self.settings.args,
             max_cost: None,
             outside: &[],

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rejoin_agents::{Adapter, EndCause, Ran, Reading, Records, SessionAt};
+use rejoin_agents::{Adapter, Denied, EndCause, Ran, Reading, Records, SessionAt};
 use rejoin_core::{
     Class, Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, SessionId,
     ToolNote, TotalsScope, TurnStatus, Usage,
@@ -46,20 +46,25 @@ pub async fn settle(
         leftovers,
         kept,
     } = pumped;
-    let run = Run {
+    let mut run = Run {
         adapter,
         attempt,
         plan,
         ran: &ran,
         folder,
+        read: Err("it was not read".into()),
     };
+    run.read = run.read().await;
     record.tools_run = ran.tools_run;
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
-    note(&mut record, &ran, kept);
+    let denied = run.denied();
+    let unseen: Vec<ToolNote> = run.unseen().map(begun).collect();
+    record.tools_run += unseen.len() as u64;
+    note(&mut record, denied.len(), run.compacted(), kept);
     let mut context = ran.context;
     let (status, pin) = match &ran.outcome {
-        Outcome::Succeeded => match run.confirm(machine).await {
+        Outcome::Succeeded => match run.confirm(machine) {
             Ok(pin) => {
                 context = pin.context;
                 (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin)))
@@ -69,27 +74,27 @@ pub async fn settle(
                     "not recorded by {}: {why}; the next turn is told again",
                     claimed.turn.agent
                 ));
-                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep).await)
+                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep))
             }
         },
         Outcome::Failed(failure) => (
             TurnStatus::Failed,
-            run.take_back(failure.class.on_session()).await,
+            run.take_back(failure.class.on_session()),
         ),
-        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep).await),
-        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep).await),
+        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep)),
+        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep)),
     };
     fault::point("after_read");
     Settled {
         status,
         answer: (status == TurnStatus::Succeeded).then(|| ran.text.clone()),
         error: ran.outcome.failure().cloned(),
-        trail: trail(&ran, status),
+        trail: trail(&ran, &unseen, status),
         cost: run.cost(cause),
-        model: ran.model.clone(),
+        model: run.model(),
         usage: run.usage(),
         context,
-        denied: serde_json::to_value(&ran.denied).unwrap_or_default(),
+        denied: serde_json::to_value(&denied).unwrap_or_default(),
         saved: "local_only".into(),
         attempt: Some(attempt.n),
         record,
@@ -103,6 +108,8 @@ struct Run<'a> {
     plan: &'a AttemptPlan,
     ran: &'a Ran,
     folder: &'a Path,
+    /// What was added to the session, and its mark.
+    read: Result<(FileMark, Reading), String>,
 }
 
 impl Run<'_> {
@@ -122,20 +129,57 @@ impl Run<'_> {
         }
     }
 
-    /// Reads what was added to the session. Only if that is the prompt we sent and the answer we
-    /// got, and nothing is broken, may the session serve again.
-    async fn confirm(&self, machine: &str) -> Result<Pin, String> {
-        let (plan, ran) = (self.plan, self.ran);
+    /// Reads what was added to the session.
+    async fn read(&self) -> Result<(FileMark, Reading), String> {
         let session = self.session().ok_or("it did not say which session it is")?;
         let path = self.session_file(session)?;
-        let before = plan.confirmed.as_ref();
+        let before = self.plan.confirmed.as_ref();
         let cursor = before.and_then(|c| c.cursor.as_deref());
-        let (mark, reading) = self
-            .sessions()
+        self.sessions()
             .read_on(&path, before.map(|c| &c.file), cursor)
             .await
-            .map_err(|e| format!("its session cannot be read ({e})"))?;
-        self.must_be_ours(&reading)?;
+            .map_err(|e| format!("its session cannot be read ({e})"))
+    }
+
+    fn reading(&self) -> Option<&Reading> {
+        self.read.as_ref().ok().map(|(_, reading)| reading)
+    }
+
+    /// Calls of which only the session tells.
+    fn unseen(&self) -> impl Iterator<Item = &Denied> {
+        self.reading()
+            .into_iter()
+            .flat_map(|reading| &reading.denied)
+    }
+
+    /// All that was not allowed. What the CLI could not name, the session can.
+    fn denied(&self) -> Vec<Denied> {
+        let named = |denied: &Denied| {
+            !denied.id.is_empty() || !self.unseen().any(|unseen| unseen.tool == denied.tool)
+        };
+        let mut all = self.ran.denied.clone();
+        all.retain(named);
+        all.extend(self.unseen().cloned());
+        all
+    }
+
+    fn compacted(&self) -> bool {
+        self.ran.compacted || self.reading().is_some_and(|reading| reading.compacted)
+    }
+
+    fn model(&self) -> Option<String> {
+        let read = || self.reading().and_then(|reading| reading.model.clone());
+        self.ran.model.clone().or_else(read)
+    }
+
+    /// Only if what was added is the prompt we sent and the answer we got, and nothing is broken,
+    /// may the session serve again.
+    fn confirm(&self, machine: &str) -> Result<Pin, String> {
+        let (plan, ran) = (self.plan, self.ran);
+        let session = self.session().ok_or("it did not say which session it is")?;
+        let before = plan.confirmed.as_ref();
+        let (mark, reading) = self.read.as_ref().map_err(Clone::clone)?;
+        self.must_be_ours(reading)?;
         reading.confirms(&plan.prompt, &ran.text)?;
         let mut folder = plan.folder.clone();
         if folder.checkout.is_none() {
@@ -162,20 +206,20 @@ impl Run<'_> {
             folder,
             runtime,
             machine: machine.to_owned(),
-            files: vec![mark],
-            cursor: reading.cursor,
+            files: vec![mark.clone()],
+            cursor: reading.cursor.clone(),
             total: self.total_kept(),
             usage: self.usage_kept(),
             context: ran.context.or(reading.context),
-            model: plan.model.clone().or_else(|| ran.model.clone()),
-            provider: reading.provider,
+            model: plan.model.clone().or_else(|| self.model()),
+            provider: reading.provider.clone(),
             failures: 0,
-            compacted: reading.compacted || ran.compacted || before.is_some_and(|c| c.compacted),
+            compacted: self.compacted() || before.is_some_and(|c| c.compacted),
         })
     }
 
     /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.
-    async fn take_back(&self, effect: PinEffect) -> PinEnd {
+    fn take_back(&self, effect: PinEffect) -> PinEnd {
         let id: PinId = self.attempt.pin;
         let Some(before) = &self.plan.confirmed else {
             return PinEnd::Retire {
@@ -184,7 +228,7 @@ impl Run<'_> {
             };
         };
         // Also one that is not used again: its owner may go on with it by hand.
-        let cut = self.cut_back(&before.file).await;
+        let cut = self.cut_back(&before.file);
         if effect == PinEffect::Retire {
             let why = self
                 .ran
@@ -234,19 +278,16 @@ impl Run<'_> {
     }
 
     /// Never cuts away what somebody else said in it meanwhile.
-    async fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
-        let before = self.plan.confirmed.as_ref();
-        let cursor = before.and_then(|c| c.cursor.as_deref());
-        let sessions = self.sessions();
+    fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
         // What cannot be read can still be replaced by its copy.
-        match sessions.read_on(&mark.path, Some(mark), cursor).await {
-            Ok((_, reading)) => self.must_be_ours(&reading)?,
+        match &self.read {
+            Ok((_, reading)) => self.must_be_ours(reading)?,
             Err(error) => match self.adapter.records() {
-                Records::Lines => return Err(error.to_string()),
+                Records::Lines => return Err(error.clone()),
                 Records::Database { .. } => {}
             },
         }
-        sessions
+        self.sessions()
             .cut_back(mark, self.folder)
             .map_err(|e| e.to_string())
     }
@@ -268,9 +309,12 @@ impl Run<'_> {
             None => Some(Usage::default()),
             Some(confirmed) => confirmed.usage,
         };
-        // A run that counted nothing has nothing to be subtracted from.
+        // A run that counted nothing has nothing to be subtracted from, but its session may know.
         if self.ran.usage == Usage::default() {
-            return Some(self.ran.usage);
+            return match self.reading().and_then(|reading| reading.usage) {
+                Some(total) => Usage::of_turn(TotalsScope::Cumulative, total, before),
+                None => Some(self.ran.usage),
+            };
         }
         Usage::of_turn(self.proven(self.plan.usage), self.ran.usage, before)
     }
@@ -319,9 +363,20 @@ impl Run<'_> {
 }
 
 /// What the next turn must know the tools did; in an unanswered one also what was only started.
-fn trail(ran: &Ran, status: TurnStatus) -> Vec<ToolNote> {
+fn trail(ran: &Ran, unseen: &[ToolNote], status: TurnStatus) -> Vec<ToolNote> {
     let worth_telling = |note: &&ToolNote| note.finished || status != TurnStatus::Succeeded;
-    ran.trail.iter().filter(worth_telling).cloned().collect()
+    let all = ran.trail.iter().chain(unseen);
+    all.filter(worth_telling).cloned().collect()
+}
+
+/// A call that was stopped: how far it got, nobody knows.
+fn begun(denied: &Denied) -> ToolNote {
+    ToolNote {
+        tool: denied.tool.clone(),
+        subject: denied.input.clone(),
+        changed_file: false,
+        finished: false,
+    }
 }
 
 /// Ends what a shim that was killed could not end any more.
@@ -342,13 +397,13 @@ pub fn clear_away(claimed: &Claimed, pumped: &mut Pumped) -> Result<(), Error> {
     Ok(())
 }
 
-fn note(record: &mut TurnRecord, ran: &Ran, kept: bool) {
-    match ran.denied.len() {
+fn note(record: &mut TurnRecord, denied: usize, compacted: bool, kept: bool) {
+    match denied {
         0 => {}
         1 => record.notes.push("1 tool denied".into()),
         n => record.notes.push(format!("{n} tools denied")),
     }
-    if ran.compacted {
+    if compacted {
         record.notes.push("compacted by the agent".into());
     }
     let text = match (record.leftovers.len(), kept) {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::world::World;
 
 mod claude;
+mod codex;
 
 pub use claude::{CLAUDE_197, CLAUDE_325};
+pub use codex::{CODEX_166, CODEX_TOOLS};
 
 pub const CLAUDE_OLD: &str = "2.1.197";
 pub const CLAUDE_NEW: &str = "2.1.325";

@@ -99,6 +99,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) raw: bool,
     pub(crate) neutral: Neutral,
     pub(crate) extra: &'a [String],
+    pub(crate) servers: &'a [String],
 }
 
 const EDIT: &Envelope = &Envelope {
@@ -118,6 +119,7 @@ pub(crate) const PLAIN: Ask<'static> = Ask {
     raw: false,
     neutral: Neutral::ByPlace,
     extra: &[],
+    servers: &[],
 };
 
 pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
@@ -139,6 +141,7 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         folder: "/w",
         model: ask.model,
         envelope: ask.envelope,
+        tool_servers: ask.servers,
         extra_args: ask.extra,
         max_cost: None,
         outside: &[],

@@ -1,0 +1,76 @@
+//! The lines of `codex exec --json`, as far as they are used. Unknown fields are ignored.
+
+use rejoin_core::Usage;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+pub(super) struct Head {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Thread {
+    pub(super) thread_id: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WithItem {
+    pub(super) item: Item,
+}
+
+/// `N` of its id counts from zero in every process.
+#[derive(Deserialize)]
+pub(super) struct Item {
+    #[serde(default)]
+    pub(super) id: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) text: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) status: Option<String>,
+    /// Everything that differs from kind to kind.
+    #[serde(flatten)]
+    pub(super) rest: Value,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Completed {
+    pub(super) usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Failed {
+    pub(super) error: Message,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Message {
+    pub(super) message: String,
+}
+
+/// What was cached is part of the input here.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Tokens {
+    pub(super) input_tokens: u64,
+    cached_input_tokens: u64,
+    cache_write_input_tokens: u64,
+    output_tokens: u64,
+    pub(super) total_tokens: u64,
+}
+
+impl From<Tokens> for Usage {
+    fn from(tokens: Tokens) -> Self {
+        let cached = tokens
+            .cached_input_tokens
+            .saturating_add(tokens.cache_write_input_tokens);
+        Self {
+            input: tokens.input_tokens.saturating_sub(cached),
+            cache_read: tokens.cached_input_tokens,
+            cache_write: tokens.cache_write_input_tokens,
+            output: tokens.output_tokens,
+        }
+    }
+}
