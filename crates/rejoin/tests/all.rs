@@ -6,6 +6,7 @@
 )]
 
 mod suite {
+    mod agents;
     mod background;
     mod busy;
     mod cli;

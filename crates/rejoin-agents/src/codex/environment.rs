@@ -28,12 +28,9 @@ pub(super) fn rules() -> EnvRules {
     }
 }
 
-/// Plugins, apps and analytics call out even with a provider of one's own. The window is wide
-/// because a proof counts more tokens than any model takes, and the CLI would compact.
+/// Plugins, apps and analytics call out even with a provider of one's own.
 const PROOF: &str = r#"
 model_provider = "rejoin"
-model_context_window = 100000000
-model_auto_compact_token_limit = 100000000
 check_for_update_on_startup = false
 
 [model_providers.rejoin]

@@ -1,0 +1,3 @@
+//! What every agent is held to, and what is peculiar to it.
+
+mod codex;
