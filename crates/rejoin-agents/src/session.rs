@@ -1,6 +1,6 @@
 //! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
 
-use rejoin_core::{Context, SessionId, Usage};
+use rejoin_core::{Context, SessionId, ToolNote, Usage};
 
 use crate::stream::Denied;
 
@@ -88,6 +88,8 @@ pub struct Reading {
     pub usage: Option<Usage>,
     /// Calls that were stopped and that the stream says nothing of. They may have done a part.
     pub denied: Vec<Denied>,
+    /// Calls without a result, where the stream may not have told of them yet.
+    pub begun: Vec<ToolNote>,
     /// To read on from next time.
     pub cursor: Option<String>,
 }

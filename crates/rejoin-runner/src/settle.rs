@@ -59,7 +59,7 @@ pub async fn settle(
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
     let denied = run.denied();
-    let unseen: Vec<ToolNote> = run.unseen().map(begun).collect();
+    let unseen = run.unseen();
     record.tools_run += unseen.len() as u64;
     note(&mut record, denied.len(), run.compacted(), kept);
     let mut context = ran.context;
@@ -145,8 +145,27 @@ impl Run<'_> {
         self.read.as_ref().ok().map(|(_, reading)| reading)
     }
 
-    /// Calls of which only the session tells.
-    fn unseen(&self) -> impl Iterator<Item = &Denied> {
+    /// Calls of which only the session tells. How far they got, nobody knows.
+    fn unseen(&self) -> Vec<ToolNote> {
+        let stopped = |denied: &Denied| ToolNote {
+            tool: denied.tool.clone(),
+            subject: denied.input.clone(),
+            changed_file: false,
+            finished: false,
+        };
+        let seen = |note: &ToolNote| {
+            let same = |told: &ToolNote| (&told.tool, &told.subject) == (&note.tool, &note.subject);
+            self.ran.trail.iter().any(same)
+        };
+        let begun = self
+            .reading()
+            .into_iter()
+            .flat_map(|reading| &reading.begun);
+        let begun = begun.filter(|note| !seen(note)).cloned();
+        self.stopped().map(stopped).chain(begun).collect()
+    }
+
+    fn stopped(&self) -> impl Iterator<Item = &Denied> {
         self.reading()
             .into_iter()
             .flat_map(|reading| &reading.denied)
@@ -155,11 +174,11 @@ impl Run<'_> {
     /// All that was not allowed. What the CLI could not name, the session can.
     fn denied(&self) -> Vec<Denied> {
         let named = |denied: &Denied| {
-            !denied.id.is_empty() || !self.unseen().any(|unseen| unseen.tool == denied.tool)
+            !denied.id.is_empty() || !self.stopped().any(|stopped| stopped.tool == denied.tool)
         };
         let mut all = self.ran.denied.clone();
         all.retain(named);
-        all.extend(self.unseen().cloned());
+        all.extend(self.stopped().cloned());
         all
     }
 
@@ -367,16 +386,6 @@ fn trail(ran: &Ran, unseen: &[ToolNote], status: TurnStatus) -> Vec<ToolNote> {
     let worth_telling = |note: &&ToolNote| note.finished || status != TurnStatus::Succeeded;
     let all = ran.trail.iter().chain(unseen);
     all.filter(worth_telling).cloned().collect()
-}
-
-/// A call that was stopped: how far it got, nobody knows.
-fn begun(denied: &Denied) -> ToolNote {
-    ToolNote {
-        tool: denied.tool.clone(),
-        subject: denied.input.clone(),
-        changed_file: false,
-        finished: false,
-    }
 }
 
 /// Ends what a shim that was killed could not end any more.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::Tokens;
+use super::wire::{Tokens, one_line};
 
 #[derive(Deserialize)]
 pub(super) struct Line {
@@ -92,9 +92,7 @@ impl Call {
         let arguments = self.arguments.as_deref().unwrap_or_default();
         let parsed: Value = serde_json::from_str(arguments).unwrap_or_default();
         let command = parsed["cmd"].as_str().or(self.input.as_deref());
-        let text = command.unwrap_or(arguments);
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        line.chars().take(300).collect()
+        one_line(command.unwrap_or(arguments))
     }
 
     /// A text, or blocks of text.

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rejoin_core::{Context, Usage, strip};
+use rejoin_core::{Context, ToolNote, Usage, strip};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -75,8 +75,8 @@ impl SessionReader for Reader {
     }
 
     fn finish(mut self: Box<Self>) -> Reading {
-        let open = |id: &&String| !self.answered.contains_key(*id);
-        self.reading.orphaned_calls = self.calls.keys().filter(open).count() as u64;
+        self.reading.begun = self.begun();
+        self.reading.orphaned_calls = self.reading.begun.len() as u64;
         self.reading.denied = self.denied();
         let at = match self.last {
             Some(last) => Some(last.to_string()),
@@ -222,6 +222,21 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// That a command runs is printed only when it has run for a moment.
+    fn begun(&self) -> Vec<ToolNote> {
+        let open = |id: &&String| !self.answered.contains_key(*id);
+        let mut ids: Vec<&String> = self.calls.keys().filter(open).collect();
+        ids.sort();
+        let calls = ids.into_iter().filter_map(|id| self.calls.get(id));
+        let note = |call: &Call| ToolNote {
+            tool: call.name.clone(),
+            subject: call.subject(),
+            changed_file: false,
+            finished: false,
+        };
+        calls.map(note).collect()
     }
 
     /// A command that the sandbox stopped has an output, but no event tells of it; nor of a call

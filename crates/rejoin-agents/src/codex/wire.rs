@@ -50,6 +50,17 @@ pub(super) struct Message {
     pub(super) message: String,
 }
 
+/// Of what a call is about, in a note.
+const SUBJECT_CHARS: usize = 120;
+
+pub(super) fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= SUBJECT_CHARS {
+        return line;
+    }
+    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
+}
+
 /// What was cached is part of the input here.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]

@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use rejoin_core::{EventBody, ToolNote};
 use serde_json::{Value, json};
 
-use super::super::wire::Item;
+use super::super::wire::{Item, one_line};
 use crate::stream::Denied;
 
-const SUBJECT_CHARS: usize = 120;
 /// Of a tool's output, in an event.
 const RESULT_BYTES: usize = 64 * 1024;
 
@@ -157,14 +156,6 @@ fn words(result: &Value) -> String {
     let blocks = result["content"].as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
     texts.collect::<Vec<_>>().join("\n")
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SUBJECT_CHARS {
-        return line;
-    }
-    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
 }
 
 /// Cut at a character, saying so.

@@ -122,32 +122,29 @@ fn read_only_holds_in_scripts_of_the_model_too() {
     assert_eq!(files(&world), ["by-patch"]);
 }
 
+/// In `edit` the folder for temporary files is writable too, and homes of tests lie there.
 #[test]
 fn edit_writes_in_the_folder_and_full_everywhere() {
+    let beside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let outside = beside.path().join("by-shell");
+    let command = format!("touch by-shell; touch {}", outside.display());
     let model = || {
-        let beside = vec![
-            runs("touch by-shell; touch \"$HOME/by-shell\""),
-            writes("by-patch"),
-            Step::text("tried"),
-        ];
-        Model::scripted([("beside", beside)])
+        let script = vec![runs(&command), writes("by-patch"), Step::text("tried")];
+        Model::scripted([("beside", script)])
     };
     let Some(world) = scripted(model) else { return };
     let mut flags = TOOLS.to_vec();
     flags.extend(["--permission", "edit"]);
     world.send(1, "#s:beside", &flags).ok();
     assert_eq!(files(&world), ["by-patch", "by-shell"]);
-    assert!(!world.home().join("by-shell").exists());
+    assert!(!outside.exists());
     // Said again on every run: a wider turn leaves nothing behind for the next one.
     world.send(2, "#s:beside", &["--permission", "full"]).ok();
-    assert!(world.home().join("by-shell").exists());
-    fs::remove_file(world.home().join("by-shell")).unwrap();
-    let turn = world
-        .send(3, "#s:beside", &["--permission", "edit"])
-        .ok()
-        .json();
-    assert_eq!(turn["verdict"], "resumed");
-    assert!(!world.home().join("by-shell").exists());
+    assert!(outside.exists());
+    fs::remove_file(&outside).unwrap();
+    let turn = world.send(3, "#s:beside", &["--permission", "edit"]);
+    assert_eq!(turn.ok().json()["verdict"], "resumed");
+    assert!(!outside.exists());
 }
 
 /// C-42: newly denied is denied, on the same session.
