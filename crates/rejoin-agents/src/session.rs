@@ -88,7 +88,7 @@ pub struct Reading {
     pub usage: Option<Usage>,
     /// Calls that were stopped and that the stream says nothing of. They may have done a part.
     pub denied: Vec<Denied>,
-    /// Calls without a result, where the stream may not have told of them yet.
+    /// Calls that were not finished, where the stream may not have told of them.
     pub begun: Vec<ToolNote>,
     /// To read on from next time.
     pub cursor: Option<String>,

@@ -128,11 +128,12 @@ fn without_result(seen: &Seen, end: &End) -> Outcome {
     } else if said.contains("panicked at") || end.code.is_some_and(|code| code > 1) {
         Class::Crashed
     } else {
-        match api::failure(&said).class {
+        let class = api::failure(&said).class;
+        match (class == Class::Unknown, seen.thread.is_some()) {
+            (false, _) => class,
             // Interrupted, it says nothing more and ends with 1.
-            Class::Unknown if seen.thread.is_some() => Class::Interrupted,
-            Class::Unknown => Class::Crashed,
-            class => class,
+            (true, true) => Class::Interrupted,
+            (true, false) => Class::Crashed,
         }
     };
     failed(class, last_words(seen, "the CLI ended without a result"))

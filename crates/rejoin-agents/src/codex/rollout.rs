@@ -76,7 +76,8 @@ impl Spoken {
 /// A tool call, or its output.
 #[derive(Deserialize)]
 pub(super) struct Call {
-    pub(super) call_id: Option<String>,
+    #[serde(rename = "call_id")]
+    pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) name: String,
     /// JSON as text; of `apply_patch` and the like `input` instead.

@@ -76,7 +76,8 @@ impl SessionReader for Reader {
 
     fn finish(mut self: Box<Self>) -> Reading {
         self.reading.begun = self.begun();
-        self.reading.orphaned_calls = self.reading.begun.len() as u64;
+        let open = |id: &&String| !self.answered.contains_key(*id);
+        self.reading.orphaned_calls = self.calls.keys().filter(open).count() as u64;
         self.reading.denied = self.denied();
         let at = match self.last {
             Some(last) => Some(last.to_string()),
@@ -127,7 +128,7 @@ impl Reader {
             },
             "function_call" | "custom_tool_call" | "local_shell_call" => {
                 if let Ok(call) = Call::deserialize(payload)
-                    && let Some(id) = call.call_id.clone()
+                    && let Some(id) = call.id.clone()
                 {
                     self.calls.insert(id, call);
                 }
@@ -135,8 +136,7 @@ impl Reader {
             "function_call_output" | "custom_tool_call_output" => {
                 if let Ok(output) = Call::deserialize(payload) {
                     let said = output.said();
-                    self.answered
-                        .insert(output.call_id.unwrap_or_default(), said);
+                    self.answered.insert(output.id.unwrap_or_default(), said);
                 }
             }
             "compaction" | "compaction_summary" | "context_compaction" => {
@@ -186,10 +186,10 @@ impl Reader {
     fn counted(&mut self, counted: &Counted) {
         self.reading.usage = Some(Usage::from(counted.total_token_usage));
         let last = counted.last_token_usage;
-        let used = if last.input_tokens > 0 {
-            last.input_tokens
+        let used = if last.input > 0 {
+            last.input
         } else {
-            last.total_tokens
+            last.total
         };
         let window = counted.model_context_window;
         self.reading.context = window.map(|window| Context { used, window });
@@ -224,9 +224,11 @@ impl Reader {
         }
     }
 
-    /// That a command runs is printed only when it has run for a moment.
+    /// That a command runs is printed only when it has run for a moment. An interrupt then answers
+    /// it in the session, and prints nothing more.
     fn begun(&self) -> Vec<ToolNote> {
-        let open = |id: &&String| !self.answered.contains_key(*id);
+        let aborted = |said: &String| said.ends_with("aborted by user") || said == "aborted";
+        let open = |id: &&String| self.answered.get(*id).is_none_or(aborted);
         let mut ids: Vec<&String> = self.calls.keys().filter(open).collect();
         ids.sort();
         let calls = ids.into_iter().filter_map(|id| self.calls.get(id));

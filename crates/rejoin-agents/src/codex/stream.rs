@@ -81,7 +81,7 @@ impl Stream {
         match head.kind.as_str() {
             "thread.started" => Some(self.started(parse(line)?)),
             "turn.started" => Some(vec![]),
-            "item.started" | "item.updated" => self.begun(parse::<WithItem>(line)?.item),
+            "item.started" | "item.updated" => Some(self.begun(&parse::<WithItem>(line)?.item)),
             "item.completed" => self.done(parse::<WithItem>(line)?.item),
             "turn.completed" => Some(self.completed(&parse(line)?)),
             "turn.failed" => Some(self.failed(parse(line)?)),
@@ -105,12 +105,12 @@ impl Stream {
         }]
     }
 
-    fn begun(&mut self, item: Item) -> Option<Vec<EventBody>> {
+    fn begun(&mut self, item: &Item) -> Vec<EventBody> {
         match item.kind.as_str() {
             // Told when they are whole.
-            "agent_message" | "reasoning" | "error" => Some(vec![]),
-            "todo_list" => Some(vec![todo(&item)]),
-            _ => Some(self.tools.call(&item)),
+            "agent_message" | "reasoning" | "error" => vec![],
+            "todo_list" => vec![todo(item)],
+            _ => self.tools.call(item),
         }
     }
 

@@ -65,23 +65,26 @@ pub(super) fn one_line(text: &str) -> String {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tokens {
-    pub(super) input_tokens: u64,
-    cached_input_tokens: u64,
-    cache_write_input_tokens: u64,
-    output_tokens: u64,
-    pub(super) total_tokens: u64,
+    #[serde(rename = "input_tokens")]
+    pub(super) input: u64,
+    #[serde(rename = "cached_input_tokens")]
+    cached: u64,
+    #[serde(rename = "cache_write_input_tokens")]
+    written: u64,
+    #[serde(rename = "output_tokens")]
+    output: u64,
+    #[serde(rename = "total_tokens")]
+    pub(super) total: u64,
 }
 
 impl From<Tokens> for Usage {
     fn from(tokens: Tokens) -> Self {
-        let cached = tokens
-            .cached_input_tokens
-            .saturating_add(tokens.cache_write_input_tokens);
+        let cached = tokens.cached.saturating_add(tokens.written);
         Self {
-            input: tokens.input_tokens.saturating_sub(cached),
-            cache_read: tokens.cached_input_tokens,
-            cache_write: tokens.cache_write_input_tokens,
-            output: tokens.output_tokens,
+            input: tokens.input.saturating_sub(cached),
+            cache_read: tokens.cached,
+            cache_write: tokens.written,
+            output: tokens.output,
         }
     }
 }

@@ -308,11 +308,15 @@ fn what_the_stream_says_nothing_of_is_denied() {
         call(14, "e", "ls"),
         output(15, "e", "unsupported call: exec_command"),
         call(16, "f", "open"),
+        call(17, "g", "interrupted"),
+        output(18, "g", "Wall time: 0.9 seconds\naborted by user"),
     ];
     let reading = read(&lines, Some("4"));
     let denied: Vec<_> = reading.denied.iter().map(|d| d.input.as_str()).collect();
     assert_eq!(denied, ["touch x", "rm x", "ls"]);
     assert_eq!(reading.orphaned_calls, 1);
+    let begun: Vec<_> = reading.begun.iter().map(|n| n.subject.as_str()).collect();
+    assert_eq!(begun, ["open", "interrupted"]);
 }
 
 mod any {
