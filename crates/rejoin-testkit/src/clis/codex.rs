@@ -65,7 +65,8 @@ impl Cli for Codex {
     }
 }
 
-/// Nothing that calls out, and no second try.
+/// Nothing that calls out, and no second try. A sandbox that is killed leaves empty folders (`.git`
+/// and others) in whatever it may write to: not in the place for everybody's temporary files.
 const CONFIG: &str = r#"
 model = "gpt-5.6-sol"
 model_provider = "scripted"
@@ -88,4 +89,8 @@ api_key_model_discovery = false
 
 [analytics]
 enabled = false
+
+[sandbox_workspace_write]
+exclude_slash_tmp = true
+exclude_tmpdir_env_var = true
 "#;

@@ -122,7 +122,7 @@ fn read_only_holds_in_scripts_of_the_model_too() {
     assert_eq!(files(&world), ["by-patch"]);
 }
 
-/// In `edit` the folder for temporary files is writable too, and homes of tests lie there.
+/// In `edit` the place for temporary files is writable too, unless configured otherwise.
 #[test]
 fn edit_writes_in_the_folder_and_full_everywhere() {
     let beside = tempfile::tempdir_in("/var/tmp").unwrap();

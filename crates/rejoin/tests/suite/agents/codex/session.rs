@@ -6,10 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use rejoin_testkit::{Chronicle, Continued, Talk, World, answering, assert_shown, said, user};
+use rejoin_model::Step;
+use rejoin_testkit::{
+    Chronicle, Continued, Model, Talk, answering, assert_shown, runs, said, user,
+};
 use serde_json::Value;
 
-use super::{TOOLS, world};
+use super::{TOOLS, scripted, world};
 
 /// five turns, and what is sent does not grow. (The same as for every CLI, with tools.)
 #[test]
@@ -156,18 +159,28 @@ fn checkout(folder: &Path) {
     assert!(done.status.success(), "{done:?}");
 }
 
-/// The npm wrapper is never what is run: killed, it would leave the program behind.
+/// The npm wrapper is never what is run: killed, it would leave the program behind. What it adds to
+/// the environment is kept.
 #[test]
 fn the_program_behind_the_wrapper_is_called() {
-    let Some(mut world) = world() else { return };
+    let model = || {
+        let script = vec![runs("env > env.txt"), Step::text("done")];
+        Model::scripted([("env", script)])
+    };
+    let Some(mut world) = scripted(model) else {
+        return;
+    };
     let native = world.bin();
     let modules = native.ancestors().find(|f| f.ends_with("node_modules"));
-    let wrapper = modules.unwrap().join("@openai/codex/bin/codex.js");
-    world.use_bin(&wrapper);
-    let shown = World::of(super::REJOIN, world.cli).map(|mut world| {
-        world.use_bin(&wrapper);
-        world.say(1, &[])
-    });
-    let turn = shown.unwrap();
+    let package = modules.unwrap().join("@openai/codex");
+    world.use_bin(&package.join("bin/codex.js"));
+    let turn = world.send(1, "#s:env", &TOOLS).ok().json();
     assert_eq!(turn["command"][0], native.to_str().unwrap(), "{turn:#}");
+    let env = fs::read_to_string(world.work().join("env.txt")).unwrap();
+    let root = format!("CODEX_MANAGED_PACKAGE_ROOT={}\n", package.display());
+    assert!(
+        env.contains(&root) && env.contains("CODEX_MANAGED_BY_NPM=1\n"),
+        "{env}"
+    );
+    assert!(env.contains("REJOIN_TURN="), "{env}");
 }
