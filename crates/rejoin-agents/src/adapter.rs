@@ -121,6 +121,12 @@ pub trait Adapter: Send + Sync {
         None
     }
 
+    /// Folders that a sandbox of the CLI makes in the working folder and, when it is stopped, leaves
+    /// there, empty.
+    fn litter(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Reads on in a session from `cursor` (the confirmed end), or from its beginning.
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader>;
 

@@ -121,6 +121,11 @@ impl Adapter for Codex {
         Some(format!("thread-writer-locks/{session}.lock"))
     }
 
+    /// Each is made to be mounted read-only over; after an interrupt they stay.
+    fn litter(&self) -> &'static [&'static str] {
+        &[".agents", ".aws", ".codex", ".git"]
+    }
+
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         Box::new(session::Reader::new(cursor))
     }

@@ -122,6 +122,7 @@ impl<L: HubLink> Preparing<'_, L> {
             confirmed,
             sent: composed.sent,
             boot: boot()?,
+            litter: self.litter(),
         };
         Ok(Prepared {
             n,
@@ -206,6 +207,13 @@ impl<L: HubLink> Preparing<'_, L> {
             make_private(parent)?;
         }
         Ok(())
+    }
+
+    fn litter(&self) -> Vec<String> {
+        let folder = Path::new(&self.looked.folder.path);
+        let names = self.looked.adapter.litter().iter();
+        let absent = names.filter(|name| folder.join(name).symlink_metadata().is_err());
+        absent.map(ToString::to_string).collect()
     }
 
     /// Where a new session will lie, if that is known before the CLI has chosen its id.

@@ -55,6 +55,7 @@ pub async fn settle(
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;
+    run.tidy();
     record.tools_run = ran.tools_run;
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
@@ -143,6 +144,19 @@ impl Run<'_> {
 
     fn reading(&self) -> Option<&Reading> {
         self.read.as_ref().ok().map(|(_, reading)| reading)
+    }
+
+    /// A run that ended well has done so itself, and others may be running in the same folder.
+    fn tidy(&self) {
+        if self.ran.outcome == Outcome::Succeeded {
+            return;
+        }
+        for name in &self.plan.litter {
+            // Fails if there is something in it.
+            drop(fs_err::remove_dir(
+                Path::new(&self.plan.folder.path).join(name),
+            ));
+        }
     }
 
     /// Calls of which only the session tells. How far they got, nobody knows.

@@ -91,6 +91,9 @@ fn ctrl_c_while_its_tool_runs() {
     let Some(mut talk) = cancelled("#s:stuck", "INT", 130) else {
         return;
     };
+    // Its sandbox had made folders there.
+    let left = std::fs::read_dir(talk.world.work()).unwrap().count();
+    assert_eq!(left, 0);
     talk.good("resumed", &[]);
     let said = texts(&talk.world.model.last());
     assert!(said.contains("(tools: "), "{said}");
