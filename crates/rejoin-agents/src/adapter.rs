@@ -25,6 +25,11 @@ pub trait Adapter: Send + Sync {
         vec![]
     }
 
+    /// What that wrapper would add to the environment.
+    fn wrapper_env(&self, _wrapper: &Path) -> Vec<(String, String)> {
+        vec![]
+    }
+
     /// How to get it, for the error when it is missing.
     fn install(&self) -> &'static str;
 
@@ -68,6 +73,12 @@ pub trait Adapter: Send + Sync {
 
     /// Can the CLI be held to these permissions? Else one sentence saying what it can.
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String>;
+
+    /// Servers of further tools that the user has configured and that its sandbox does not cover.
+    /// `read` gives the bytes of a file beneath the home.
+    fn tool_servers(&self, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {
+        vec![]
+    }
 
     /// Paths in a message that the CLI would read if it were left its meaning (`--raw`).
     fn mentions(&self, _message: &str) -> Vec<String> {
@@ -135,6 +146,12 @@ pub trait Adapter: Send + Sync {
     /// The same for a session that is known by its place beneath the home.
     fn lock_at(&self, _place: &str) -> Option<String> {
         None
+    }
+
+    /// Folders that a sandbox of the CLI makes in the working folder and, when it is stopped, leaves
+    /// there, empty.
+    fn litter(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Reads on in a session from `cursor` (the confirmed end), or from its beginning.
@@ -267,6 +284,8 @@ pub struct RunOrder<'a> {
     pub folder: &'a str,
     pub model: Option<&'a str>,
     pub envelope: &'a Envelope,
+    /// As [`Adapter::tool_servers`] found them.
+    pub tool_servers: &'a [String],
     /// From the configuration.
     pub extra_args: &'a [String],
     /// The turn is to be stopped when it has cost more, where the CLI can do that.

@@ -4,6 +4,7 @@
 
 mod adapter;
 mod claude;
+mod codex;
 mod demo;
 mod environment;
 mod gemini;
@@ -28,6 +29,7 @@ pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 /// Every agent that is built in. A new one is a file, and a line here.
 pub const ADAPTERS: &[&dyn Adapter] = &[
     &claude::Claude,
+    &codex::Codex,
     &gemini::Gemini,
     &opencode::OpenCode,
     &demo::Demo,

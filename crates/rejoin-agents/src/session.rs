@@ -1,6 +1,8 @@
 //! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
 
-use rejoin_core::{Context, SessionId, ToolNote};
+use rejoin_core::{Context, SessionId, ToolNote, Usage};
+
+use crate::stream::Denied;
 
 /// Who chooses the id of a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,14 +83,18 @@ pub struct Reading {
     pub connected: bool,
     pub damaged_lines: u64,
     pub orphaned_calls: u64,
-    /// What its tools did or began, where the stream does not say so before they have ended.
-    pub trail: Vec<ToolNote>,
     pub compacted: bool,
     /// How full it was at its last call, where the session says so and the stream does not.
     pub context: Option<Context>,
     /// Whose model it was held with, and which, where the session says so.
     pub provider: Option<String>,
     pub model: Option<String>,
+    /// All the tokens it has counted from its beginning, where the session says so.
+    pub usage: Option<Usage>,
+    /// Calls that were stopped and that the stream says nothing of. They may have done a part.
+    pub denied: Vec<Denied>,
+    /// What its tools began, where the stream may not have told of it; it may have ended since.
+    pub begun: Vec<ToolNote>,
     /// To read on from next time.
     pub cursor: Option<String>,
     /// Which session it is, where it says so.

@@ -8,6 +8,12 @@ mod claude_command;
 mod claude_session;
 #[path = "all/claude_stream.rs"]
 mod claude_stream;
+#[path = "all/codex_command.rs"]
+mod codex_command;
+#[path = "all/codex_session.rs"]
+mod codex_session;
+#[path = "all/codex_stream.rs"]
+mod codex_stream;
 #[path = "all/gemini_command.rs"]
 mod gemini_command;
 #[path = "all/gemini_session.rs"]

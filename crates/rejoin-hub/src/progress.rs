@@ -39,6 +39,9 @@ pub struct AttemptPlan {
     pub sent: Sent,
     /// Which run of the machine it was started in: after another start nothing of it lives.
     pub boot: String,
+    /// What was not in the folder, and is not to stay there if it is left behind empty.
+    #[serde(default)]
+    pub litter: Vec<String>,
 }
 
 /// What a resumed session was before the run.

@@ -81,6 +81,8 @@ impl<L: HubLink> Preparing<'_, L> {
             None => self.new_place(&new_session, &pin.id().to_string()),
         };
         let home = text(&looked.home)?;
+        let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+        let tool_servers = looked.adapter.tool_servers(&read);
         let order = RunOrder {
             plan,
             composed: &composed,
@@ -93,6 +95,7 @@ impl<L: HubLink> Preparing<'_, L> {
             folder: &looked.folder.path,
             model: claimed.request.model.as_deref(),
             envelope: &claimed.request.envelope,
+            tool_servers: &tool_servers,
             extra_args: &looked.settings.args,
             max_cost: claimed.request.max_cost,
             raw: claimed.request.raw,
@@ -127,6 +130,7 @@ impl<L: HubLink> Preparing<'_, L> {
             confirmed,
             sent: composed.sent,
             boot: boot()?,
+            litter: self.litter(),
         };
         Ok(Prepared {
             n,
@@ -217,6 +221,13 @@ impl<L: HubLink> Preparing<'_, L> {
             make_private(parent)?;
         }
         Ok(())
+    }
+
+    fn litter(&self) -> Vec<String> {
+        let folder = Path::new(&self.looked.folder.path);
+        let names = self.looked.adapter.litter().iter();
+        let absent = names.filter(|name| folder.join(name).symlink_metadata().is_err());
+        absent.map(ToString::to_string).collect()
     }
 
     /// Where a new session will lie, if that is known before the CLI has chosen its id.

@@ -117,12 +117,17 @@ pub async fn look(
 /// What of our environment the CLI gets, and what the configuration adds.
 pub fn environment(config: &RunnerConfig, adapter: &dyn Adapter) -> Vec<(String, String)> {
     let settings = config.agent(adapter.name());
-    compose_env(
+    let mut env = compose_env(
         config.env.clone(),
         &adapter.environment(),
         &settings.pass_env,
         &settings.env,
-    )
+    );
+    let program = settings.bin.as_deref().or(adapter.program());
+    if let Some(wrapper) = program.and_then(|program| binary::locate(program, config)) {
+        env.extend(adapter.wrapper_env(&wrapper));
+    }
+    env
 }
 
 fn look_at(

@@ -29,8 +29,9 @@ pub(crate) use self::stage::Subject;
 const TURN_MAY_TAKE: Duration = Duration::from_mins(1);
 const CANARY: &str = "word-in-the-canary-file";
 const FIRST: &str = "word-of-the-first-message";
-/// Tokens of the first turn: so many that the second shows whether they are counted again.
-const DEAR: u64 = 900_000;
+/// Tokens of the first turn: so many that the second shows whether they are counted again, and
+/// fewer than would make any CLI compact (Codex 0.166.0: 90 % of 258,400, whatever is configured).
+const DEAR: u64 = 100_000;
 const ANSWER: &str = "word-of-the-first-answer";
 
 /// What two turns showed.
@@ -276,6 +277,7 @@ impl Bench<'_> {
             folder: folder.to_str()?,
             model: self.model,
             envelope: &Envelope::default(),
+            tool_servers: &[],
             extra_args: &self.settings.args,
             max_cost: None,
             outside: &[],

@@ -1,20 +1,20 @@
 //! What a finished run leaves behind: the session read and confirmed, or cut back to what it was;
 //! the turn's own cost; one report for the hub.
 
+mod books;
+mod run;
+
 use std::path::Path;
 
-use rejoin_agents::{Adapter, EndCause, Ran, Reading, Records, SessionAt};
-use rejoin_core::{
-    Class, Cost, FileMark, Micros, Outcome, Pin, PinEffect, PinId, PinState, Seen, SessionId,
-    ToolNote, TotalsScope, TurnStatus, Usage,
-};
+use rejoin_agents::{Adapter, EndCause, Ran};
+use rejoin_core::{Outcome, PinEffect, ToolNote, TurnStatus};
 use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 
+use self::run::Run;
 use crate::error::Error;
+use crate::leftovers;
 use crate::pump::Pumped;
-use crate::session::Sessions;
-use crate::{folder, leftovers};
 
 /// A run, as it was written ahead.
 pub struct Written<'a> {
@@ -46,27 +46,27 @@ pub async fn settle(
         leftovers,
         kept,
     } = pumped;
-    let run = Run {
+    let mut run = Run {
         adapter,
         attempt,
         plan,
         ran: &ran,
         folder,
+        read: Err("it was not read".into()),
     };
-    let begun = match &ran.outcome {
-        Outcome::Succeeded => vec![],
-        Outcome::Failed(_) | Outcome::Cancelled | Outcome::Lost(_) => run.begun().await,
-    };
-    record.tools_run = ran.tools_run.max(begun.len() as u64);
+    run.read = run.read().await;
+    record.tools_run = ran.tools_run;
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
-    note(&mut record, &ran, kept);
-    let (mut context, mut model) = (ran.context, ran.model.clone());
+    let denied = run.denied();
+    let unseen = run.unseen();
+    record.tools_run += unseen.len() as u64;
+    note(&mut record, denied.len(), run.compacted(), kept);
+    let mut context = ran.context;
     let (status, pin) = match &ran.outcome {
         Outcome::Succeeded => match run.confirm(machine).await {
             Ok(pin) => {
                 context = pin.context;
-                model = model.or_else(|| pin.model.clone());
                 (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin)))
             }
             Err(why) => {
@@ -74,15 +74,15 @@ pub async fn settle(
                     "not recorded by {}: {why}; the next turn is told again",
                     claimed.turn.agent
                 ));
-                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep).await)
+                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep))
             }
         },
         Outcome::Failed(failure) => (
             TurnStatus::Failed,
-            run.take_back(failure.class.on_session()).await,
+            run.take_back(failure.class.on_session()),
         ),
-        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep).await),
-        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep).await),
+        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep)),
+        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep)),
     };
     run.tidy();
     fault::point("after_read");
@@ -90,12 +90,12 @@ pub async fn settle(
         status,
         answer: (status == TurnStatus::Succeeded).then(|| ran.text.clone()),
         error: ran.outcome.failure().cloned(),
-        trail: trail(&ran, begun, status),
+        trail: trail(&ran, &unseen, status),
         cost: run.cost(cause),
-        model,
+        model: run.model(),
         usage: run.usage(),
         context,
-        denied: serde_json::to_value(&ran.denied).unwrap_or_default(),
+        denied: serde_json::to_value(&denied).unwrap_or_default(),
         saved: "local_only".into(),
         attempt: Some(attempt.n),
         record,
@@ -103,304 +103,11 @@ pub async fn settle(
     }
 }
 
-struct Run<'a> {
-    adapter: &'static dyn Adapter,
-    attempt: &'a Attempt,
-    plan: &'a AttemptPlan,
-    ran: &'a Ran,
-    folder: &'a Path,
-}
-
-impl Run<'_> {
-    /// The session the run wrote to: as the CLI was told, or as it said itself.
-    fn session(&self) -> Option<&SessionId> {
-        if self.plan.asked {
-            return Some(&self.plan.session);
-        }
-        let named = self.ran.session.as_ref();
-        named.filter(|id| self.adapter.is_session_id(id))
-    }
-
-    /// What its tools did or began, as the session tells it, where the stream is silent about those
-    /// under way. To be asked before the session is cut back.
-    async fn begun(&self) -> Vec<ToolNote> {
-        let (Records::Database { .. }, Some(path)) =
-            (self.adapter.records(), &self.plan.session_file)
-        else {
-            return vec![];
-        };
-        let before = self.plan.confirmed.as_ref();
-        let cursor = before.and_then(|c| c.cursor.as_deref());
-        let read = self.sessions().read_on(path, None, cursor).await;
-        read.map_or_else(|_| vec![], |(_, reading)| reading.trail)
-    }
-
-    fn sessions(&self) -> Sessions<'_> {
-        Sessions {
-            adapter: self.adapter,
-            home: Path::new(&self.plan.home),
-        }
-    }
-
-    /// What the CLI left under the session's name is not the session.
-    fn tidy(&self) {
-        let Some(session) = self.session() else {
-            return;
-        };
-        if let Ok(path) = self.session_file(session) {
-            let at = SessionAt {
-                folder: &self.plan.folder.path,
-                session,
-                pin: &self.attempt.pin.to_string(),
-            };
-            self.sessions().tidy(&at, &path);
-        }
-    }
-
-    /// Reads what was added to the session. Only if that is the prompt we sent and the answer we
-    /// got, and nothing is broken, may the session serve again.
-    async fn confirm(&self, machine: &str) -> Result<Pin, String> {
-        let (plan, ran) = (self.plan, self.ran);
-        let session = self.session().ok_or("it did not say which session it is")?;
-        let path = self.session_file(session)?;
-        let before = plan.confirmed.as_ref();
-        let cursor = before.and_then(|c| c.cursor.as_deref());
-        let (mark, reading) = self
-            .sessions()
-            .read_on(&path, before.map(|c| &c.file), cursor)
-            .await
-            .map_err(|e| format!("its session cannot be read ({e})"))?;
-        self.must_be_ours(&reading)?;
-        if reading
-            .session
-            .as_ref()
-            .is_some_and(|id| *id != session.as_str())
-        {
-            return Err("its file is that of another session".into());
-        }
-        reading.confirms(&plan.prompt, &ran.text)?;
-        let (mark, reading) = if reading.repeats {
-            self.mended(&path, &mark).await.unwrap_or((mark, reading))
-        } else {
-            (mark, reading)
-        };
-        let mut folder = plan.folder.clone();
-        if folder.checkout.is_none() {
-            folder.checkout = folder::checkout_of(Path::new(&folder.path));
-        }
-        let runtime = match &ran.version {
-            Some(version) => rejoin_core::Runtime {
-                version: rejoin_core::Version(version.clone()),
-                ..plan.runtime.clone()
-            },
-            None => plan.runtime.clone(),
-        };
-        Ok(Pin {
-            id: self.attempt.pin,
-            agent: rejoin_core::AgentName::new(self.adapter.name()).map_err(|e| e.to_string())?,
-            session: session.clone(),
-            state: PinState::Confirmed,
-            seen: Seen {
-                value: plan.value(),
-                messages: plan.messages,
-                last_seq: 0,
-                last: None,
-            },
-            folder,
-            runtime,
-            machine: machine.to_owned(),
-            files: vec![mark],
-            cursor: reading.cursor,
-            total: self.total_kept(),
-            usage: self.usage_kept(),
-            context: ran.context.or(reading.context),
-            model: plan
-                .model
-                .clone()
-                .or_else(|| ran.model.clone())
-                .or(reading.model),
-            provider: reading.provider,
-            failures: 0,
-            compacted: reading.compacted || ran.compacted || before.is_some_and(|c| c.compacted),
-        })
-    }
-
-    /// With what its CLI would replay twice replaced, and read again. A session that cannot be mended
-    /// stays as it is: nothing in it is lost.
-    async fn mended(&self, path: &str, mark: &FileMark) -> Option<(FileMark, Reading)> {
-        let sessions = self.sessions();
-        let before = self.plan.confirmed.as_ref();
-        let cursor = before.and_then(|c| c.cursor.as_deref());
-        let mended = match sessions.mend(path) {
-            Ok(()) => {
-                sessions
-                    .read_on(path, before.map(|c| &c.file), cursor)
-                    .await
-            }
-            Err(error) => Err(error),
-        };
-        let good = mended.ok().filter(|(_, reading)| {
-            let same = reading.confirms(&self.plan.prompt, &self.ran.text);
-            same.is_ok() && !reading.repeats
-        });
-        if good.is_none() {
-            // If even that fails, the next look finds it changed and does not use it.
-            let _as_it_was = sessions.cut_back(mark, self.folder);
-        }
-        good
-    }
-
-    /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.
-    async fn take_back(&self, effect: PinEffect) -> PinEnd {
-        let id: PinId = self.attempt.pin;
-        let Some(before) = &self.plan.confirmed else {
-            return PinEnd::Retire {
-                id,
-                why: "its first turn was not finished".into(),
-            };
-        };
-        // Also one that is not used again: its owner may go on with it by hand.
-        let cut = self.cut_back(&before.file).await;
-        if effect == PinEffect::Retire {
-            let why = self
-                .ran
-                .outcome
-                .failure()
-                .map_or("refused", |f| f.class.as_str());
-            return PinEnd::Retire {
-                id,
-                why: format!("the last turn on it failed: {why}"),
-            };
-        }
-        match cut {
-            Ok(mark) => {
-                let failures = before.failures + u32::from(effect == PinEffect::Count);
-                PinEnd::PutBack {
-                    id,
-                    files: vec![mark],
-                    failures,
-                }
-            }
-            Err(why) => PinEnd::Retire {
-                id,
-                why: format!("it could not be cut back: {why}"),
-            },
-        }
-    }
-
-    fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
-        if reading.prompts.iter().any(|id| *id != self.plan.prompt) {
-            return Err("somebody else went on with it".into());
-        }
-        Ok(())
-    }
-
-    /// Where it lies. The place of a session whose id the CLI chose is found out now.
-    fn session_file(&self, session: &SessionId) -> Result<String, String> {
-        if let Some(path) = &self.plan.session_file {
-            return Ok(path.clone());
-        }
-        let at = SessionAt {
-            folder: &self.plan.folder.path,
-            session,
-            pin: &self.attempt.pin.to_string(),
-        };
-        let found = self.sessions().locate(&at);
-        found.ok_or_else(|| "its session is nowhere to be found".into())
-    }
-
-    /// Never cuts away what somebody else said in it meanwhile.
-    async fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
-        let before = self.plan.confirmed.as_ref();
-        let cursor = before.and_then(|c| c.cursor.as_deref());
-        let sessions = self.sessions();
-        // What cannot be read can still be replaced by its copy.
-        match sessions.read_on(&mark.path, Some(mark), cursor).await {
-            Ok((_, reading)) => self.must_be_ours(&reading)?,
-            Err(error) => match self.adapter.records() {
-                Records::Lines => return Err(error.to_string()),
-                Records::Database { .. } => {}
-            },
-        }
-        sessions
-            .cut_back(mark, self.folder)
-            .map_err(|e| e.to_string())
-    }
-
-    /// What its totals cover was proven for one version, and holds for no other.
-    fn proven(&self, scope: TotalsScope) -> TotalsScope {
-        let version = &self.plan.runtime.version.0;
-        let same = self.ran.version.as_ref().is_none_or(|ran| ran == version);
-        if same { scope } else { TotalsScope::Unproven }
-    }
-
-    fn totals(&self) -> TotalsScope {
-        self.proven(self.plan.totals)
-    }
-
-    /// The turn's own tokens.
-    fn usage(&self) -> Option<Usage> {
-        let before = match &self.plan.confirmed {
-            None => Some(Usage::default()),
-            Some(confirmed) => confirmed.usage,
-        };
-        // A run that counted nothing has nothing to be subtracted from.
-        if self.ran.usage == Usage::default() {
-            return Some(self.ran.usage);
-        }
-        Usage::of_turn(self.proven(self.plan.usage), self.ran.usage, before)
-    }
-
-    fn usage_kept(&self) -> Option<Usage> {
-        match self.proven(self.plan.usage) {
-            TotalsScope::Cumulative => Some(self.ran.usage),
-            TotalsScope::PerRun | TotalsScope::Unproven => None,
-        }
-    }
-
-    /// The session's total when the turn began.
-    fn total_before(&self) -> Option<Micros> {
-        match &self.plan.confirmed {
-            None => Some(Micros(0)),
-            Some(confirmed) => confirmed.total,
-        }
-    }
-
-    /// The session's total when its next turn begins. A CLI that counts per run leaves it as it is:
-    /// one that adds up, after an upgrade, goes on from there (2.1.325 on a session of 2.1.197).
-    fn total_kept(&self) -> Option<Micros> {
-        match self.totals() {
-            TotalsScope::Cumulative => self.ran.total,
-            TotalsScope::PerRun => self.total_before(),
-            TotalsScope::Unproven => None,
-        }
-    }
-
-    /// Of a run that was cut off nobody knows it: the call that was being answered is in no total
-    /// (2.1.325 then reports what the session had cost before, as if this turn were free).
-    fn cost(&self, cause: EndCause) -> Cost {
-        let cut_off = match &self.ran.outcome {
-            Outcome::Succeeded => false,
-            Outcome::Failed(failure) => {
-                failure.class == Class::Interrupted
-                    || !matches!(cause, EndCause::ByItself | EndCause::Unseen)
-            }
-            Outcome::Cancelled | Outcome::Lost(_) => true,
-        };
-        if cut_off {
-            return Cost::Unknown;
-        }
-        Cost::of_turn(self.totals(), self.ran.total, self.total_before())
-    }
-}
-
 /// What the next turn must know the tools did; in an unanswered one also what was only started.
-fn trail(ran: &Ran, begun: Vec<ToolNote>, status: TurnStatus) -> Vec<ToolNote> {
-    if begun.len() > ran.trail.len() {
-        return begun;
-    }
+fn trail(ran: &Ran, unseen: &[ToolNote], status: TurnStatus) -> Vec<ToolNote> {
     let worth_telling = |note: &&ToolNote| note.finished || status != TurnStatus::Succeeded;
-    ran.trail.iter().filter(worth_telling).cloned().collect()
+    let all = ran.trail.iter().chain(unseen);
+    all.filter(worth_telling).cloned().collect()
 }
 
 /// Retried once, and only if no tool ran (promise 4).
@@ -411,14 +118,19 @@ pub(crate) async fn refused_cleanly(
     folder: &Path,
     ran: &Ran,
 ) -> bool {
-    let run = Run {
+    if !ran.refused || ran.tools_run > 0 {
+        return false;
+    }
+    let mut run = Run {
         adapter,
         attempt,
         plan,
         ran,
         folder,
+        read: Err("it was not read".into()),
     };
-    ran.refused && ran.tools_run == 0 && run.begun().await.is_empty()
+    run.read = run.read().await;
+    run.unseen().is_empty()
 }
 
 /// Ends what a shim that was killed could not end any more.
@@ -439,13 +151,13 @@ pub fn clear_away(claimed: &Claimed, pumped: &mut Pumped) -> Result<(), Error> {
     Ok(())
 }
 
-fn note(record: &mut TurnRecord, ran: &Ran, kept: bool) {
-    match ran.denied.len() {
+fn note(record: &mut TurnRecord, denied: usize, compacted: bool, kept: bool) {
+    match denied {
         0 => {}
         1 => record.notes.push("1 tool denied".into()),
         n => record.notes.push(format!("{n} tools denied")),
     }
-    if ran.compacted {
+    if compacted {
         record.notes.push("compacted by the agent".into());
     }
     let text = match (record.leftovers.len(), kept) {

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::world::World;
 
 mod claude;
+mod codex;
 mod gemini;
 mod opencode;
 
 pub use claude::{CLAUDE_197, CLAUDE_325};
+pub use codex::{CODEX_166, CODEX_TOOLS};
 pub use gemini::GEMINI_061;
 pub use opencode::OPENCODE;
 

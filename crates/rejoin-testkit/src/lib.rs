@@ -35,6 +35,7 @@ macro_rules! on_every_cli {
     ($($test:ident),+ $(,)?) => {
         $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
         $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
+        $crate::on_cli!(codex_0_166_0, CODEX_166, $($test),+);
         $crate::on_cli!(opencode, OPENCODE, $($test),+);
         $crate::on_cli!(gemini_0_61_0, GEMINI_061, $($test),+);
     };
@@ -63,7 +64,10 @@ mod words;
 mod world;
 
 pub use chronicle::{Chronicle, Continued, answering, costing, steps};
-pub use clis::{CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, Cli, GEMINI_061, OPENCODE, claude};
+pub use clis::{
+    CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, CODEX_166, CODEX_TOOLS, Cli, GEMINI_061,
+    OPENCODE, claude,
+};
 pub use model::{Model, runs, slowly};
 pub use procs::{marked, wait_for};
 pub use running::kill;

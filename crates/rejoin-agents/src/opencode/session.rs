@@ -161,7 +161,7 @@ impl Reader {
         };
         self.reading.orphaned_calls += u64::from(!part.ended());
         let note: Option<ToolNote> = part.note();
-        self.reading.trail.extend(note);
+        self.reading.begun.extend(note);
     }
 }
 

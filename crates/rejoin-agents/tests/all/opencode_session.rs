@@ -53,7 +53,7 @@ fn told(name: &str, reading: &Reading) -> String {
         let line: String = format!("{entry:?}").chars().take(160).collect();
         writeln!(out, "  {line}").unwrap();
     }
-    for note in &reading.trail {
+    for note in &reading.begun {
         writeln!(out, "  {note:?}").unwrap();
     }
     out
@@ -114,7 +114,7 @@ fn what_is_broken_off_is_not_confirmed() {
     let calls = json!({"role": "assistant", "finish": "tool-calls"});
     let reading = read(&[prompt("m1", "a"), row("m2", &calls, &open)], None);
     assert_eq!(reading.orphaned_calls, 1);
-    let note = &reading.trail[0];
+    let note = &reading.begun[0];
     assert_eq!((note.subject.as_str(), note.finished), ("sleep 9", false));
     let half = row("m2", &json!({"role": "assistant"}), &json!([]));
     assert!(!read(&[prompt("m1", "a"), half], None).connected);
@@ -147,7 +147,7 @@ fn synthetic_words() {
         ],
         None,
     );
-    assert!(reading.compacted && reading.trail.is_empty());
+    assert!(reading.compacted && reading.begun.is_empty());
     assert_eq!(reading.confirms(&text_mark("a"), "b\n\nc"), Ok(()));
 }
 

@@ -100,6 +100,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) neutral: Neutral,
     pub(crate) extra: &'a [String],
     pub(crate) env: &'a [(String, String)],
+    pub(crate) servers: &'a [String],
 }
 
 const EDIT: &Envelope = &Envelope {
@@ -120,6 +121,7 @@ pub(crate) const PLAIN: Ask<'static> = Ask {
     neutral: Neutral::ByPlace,
     extra: &[],
     env: &[],
+    servers: &[],
 };
 
 pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
@@ -142,6 +144,7 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         folder: "/w",
         model: ask.model,
         envelope: ask.envelope,
+        tool_servers: ask.servers,
         extra_args: ask.extra,
         max_cost: None,
         outside: &[],

@@ -1,5 +1,6 @@
 //! What holds for one CLI after the other, and what is particular to it.
 
+mod codex;
 mod described;
 mod gemini;
 mod opencode;

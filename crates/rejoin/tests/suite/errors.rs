@@ -172,7 +172,7 @@ fn not_found() {
     assert_snapshot!(said(&world, &["send", "-a", "nobody", "hi"]), @r#"
     exit 3, agent_not_found
     error: there is no agent `nobody`
-      try: rejoin send -a claude|opencode|demo "…"
+      try: rejoin send -a claude|codex|gemini|opencode|demo "…"
     "#);
     let elsewhere = world.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();

@@ -1,0 +1,155 @@
+//! Codex CLI. Measured on 0.166.0 (agents/codex.md); what a constant says of the CLI's behaviour was
+//! seen there.
+
+use std::path::{Path, PathBuf};
+
+use rejoin_core::{Envelope, Runtime, SessionId};
+
+use crate::adapter::{Adapter, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::environment::EnvRules;
+use crate::session::{ChosenBy, Moving, Place, SessionAt, SessionReader};
+use crate::stream::StreamParser;
+
+mod classify;
+mod command;
+mod config;
+mod environment;
+mod neutral;
+mod permission;
+mod place;
+mod probe;
+mod rollout;
+mod session;
+mod stream;
+mod wire;
+mod wrapper;
+
+pub(crate) struct Codex;
+
+impl Adapter for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some("codex")
+    }
+
+    fn native(&self, wrapper: &Path) -> Vec<PathBuf> {
+        wrapper::native(wrapper)
+    }
+
+    fn wrapper_env(&self, wrapper: &Path) -> Vec<(String, String)> {
+        wrapper::env(wrapper)
+    }
+
+    fn install(&self) -> &'static str {
+        "npm install -g @openai/codex"
+    }
+
+    fn login(&self) -> Option<Login> {
+        Some(Login {
+            variables: environment::LOGINS,
+            file: "auth.json",
+            how: "codex login, or export CODEX_API_KEY=…",
+        })
+    }
+
+    fn runtime(&self, version_output: &str) -> Option<Runtime> {
+        probe::runtime(version_output)
+    }
+
+    fn probe(&self) -> Option<Vec<String>> {
+        Some(probe::arguments())
+    }
+
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        probe::judge(stdout, stderr)
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
+        Some(environment::proof(at))
+    }
+
+    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
+        permission::express(envelope)
+    }
+
+    fn tool_servers(&self, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {
+        config::tool_servers(read)
+    }
+
+    fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
+        command::command(order)
+    }
+
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
+    }
+
+    fn environment(&self) -> EnvRules {
+        environment::rules()
+    }
+
+    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let set = |name| env(name).filter(|value| !value.is_empty());
+        match set("CODEX_HOME") {
+            Some(folder) => Some(PathBuf::from(folder)),
+            None => set("HOME").map(|home| Path::new(&home).join(".codex")),
+        }
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::TheCli
+    }
+
+    fn place(&self, at: &SessionAt<'_>) -> Place {
+        place::place(at.session)
+    }
+
+    /// A session goes on in whichever folder it is told.
+    fn moving(&self, _at: &SessionAt<'_>, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
+        Moving::Stays
+    }
+
+    fn provider_here(&self, provider: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
+        config::provider_here(provider, read)
+    }
+
+    /// Held by `flock` for as long as a process has the session open.
+    fn lock_file(&self, session: &SessionId) -> Option<String> {
+        Some(format!("thread-writer-locks/{session}.lock"))
+    }
+
+    /// Each is made to be mounted read-only over; after an interrupt they stay.
+    fn litter(&self) -> &'static [&'static str] {
+        &[".agents", ".aws", ".codex", ".git"]
+    }
+
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        Box::new(session::Reader::new(cursor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_is_where_the_cli_looks() {
+        let home = |pairs: &[(&str, &str)]| {
+            let found = |name: &str| pairs.iter().find(|(n, _)| *n == name);
+            Codex.home(&|name| found(name).map(|(_, v)| (*v).to_owned()))
+        };
+        assert_eq!(home(&[("HOME", "/h")]), Some(PathBuf::from("/h/.codex")));
+        assert_eq!(
+            home(&[("HOME", "/h"), ("CODEX_HOME", "/c")]),
+            Some(PathBuf::from("/c"))
+        );
+        assert_eq!(
+            home(&[("HOME", "/h"), ("CODEX_HOME", "")]),
+            Some(PathBuf::from("/h/.codex"))
+        );
+        assert_eq!(home(&[]), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! The call of the CLI for one turn.
+
+use rejoin_core::TurnPlan;
+
+use super::{neutral, permission};
+use crate::adapter::{CommandSpec, RunOrder};
+use crate::environment::MARKER;
+use crate::session::text_mark;
+
+/// A refused connection is otherwise tried again for ever.
+const ENDS: &str = "features.unbounded_connection_retries=false";
+
+/// Flags of `exec` stand before `resume`, which knows few of them.
+pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
+    let mut args = vec!["exec".to_owned()];
+    let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
+    add("-s", permission::sandbox(order.envelope.mode));
+    add("-C", order.folder);
+    // Otherwise a writable sandbox notes in the user's configuration that the folder is trusted.
+    let folder = quoted(order.folder);
+    add(
+        "-c",
+        &format!("projects={{{folder}={{trust_level=\"untrusted\"}}}}"),
+    );
+    // A policy that keeps variables from tools would lose the marker.
+    add(
+        "-c",
+        &format!(
+            "shell_environment_policy.set.{MARKER}={}",
+            quoted(order.turn)
+        ),
+    );
+    add("-c", ENDS);
+    if let Some(model) = order.model {
+        add("-m", model);
+    }
+    args.push("--skip-git-repo-check".into());
+    args.extend(permission::flags(order.envelope, order.tool_servers));
+    args.extend(order.extra_args.iter().cloned());
+    match order.plan {
+        TurnPlan::Resume { session, .. } => {
+            args.extend(["resume", "--json", session.id().as_str()].map(str::to_owned));
+        }
+        TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => args.push("--json".into()),
+    }
+    args.push("-".into());
+    let stdin = prompt(order);
+    CommandSpec {
+        args,
+        prompt_mark: Some(text_mark(&stdin)),
+        stdin,
+        // With the vendor's servers out of reach it lives on for 5 s.
+        done_on: vec!["turn.completed".into(), "turn.failed".into()],
+        ..CommandSpec::default()
+    }
+}
+
+fn prompt(order: &RunOrder<'_>) -> String {
+    let message = if order.raw {
+        order.composed.message.clone()
+    } else {
+        neutral::data(&order.composed.message)
+    };
+    match &order.composed.context {
+        Some(context) => format!("{}\n{message}", neutral::data(context)),
+        // A byte order mark at the beginning would be taken off.
+        None if message.starts_with('\u{feff}') => format!("\n{message}"),
+        None => message,
+    }
+}
+
+/// A string as TOML and JSON both write it.
+fn quoted(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted.replace('\u{7f}', "\\u007f")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_path_is_one_key() {
+        for path in ["/w", "/a \"b\"\\c", "/é日\u{7f}\t\u{1}", "/a=b]c.d"] {
+            let text = format!(
+                "projects={{{}={{trust_level=\"untrusted\"}}}}",
+                quoted(path)
+            );
+            let table: toml::Table = text.parse().unwrap();
+            assert!(table["projects"].get(path).is_some(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Keeps text from being taken for a command of the CLI.
+//!
+//! Headless, 0.166.0 reads neither `/command` nor `@file` nor `!command`. But a `$name` anywhere in
+//! a prompt, also quoted, also after a word or a backslash, puts the skill of that name into the
+//! request; `[@name](…)` does so with a plugin. A word joiner behind the sign switches both off.
+
+const JOINER: char = '\u{2060}';
+
+/// Never taken for a skill, even if there is one of that name (tried), and often meant as they are.
+const VARIABLES: &[&str] = &[
+    "HOME",
+    "LANG",
+    "PATH",
+    "PWD",
+    "SHELL",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "USER",
+    "XDG_CONFIG_HOME",
+];
+
+/// Of a message that is data, every mention is switched off.
+pub(super) fn data(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, sign) in text.char_indices() {
+        let rest = &text[at + sign.len_utf8()..];
+        out.push(sign);
+        if is_mention(&text[..at], sign, rest) {
+            out.push(JOINER);
+        }
+    }
+    out
+}
+
+/// Takes back what [`data`] did.
+pub(super) fn said(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut after = None::<(usize, char)>;
+    for (at, sign) in text.char_indices() {
+        let rest = &text[at + sign.len_utf8()..];
+        let ours = |(before, sigil)| is_mention(&text[..before], sigil, rest);
+        if sign != JOINER || !after.is_some_and(ours) {
+            out.push(sign);
+        }
+        after = Some((at, sign));
+    }
+    out
+}
+
+/// A joiner that was there already counts as a name, so that it can be told from ours.
+fn is_mention(before: &str, sign: char, rest: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':' | JOINER);
+    let name = &rest[..rest.find(|c| !part(c)).unwrap_or(rest.len())];
+    match sign {
+        '$' => !name.is_empty() && !VARIABLES.contains(&name),
+        '@' => !name.is_empty() && before.ends_with('['),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_mentions_change() {
+        for (text, sent) in [
+            ("plain @file /clear !ls # x", "plain @file /clear !ls # x"),
+            ("use $skill now", "use $\u{2060}skill now"),
+            (
+                "`$a` x$b \\$c $$d",
+                "`$\u{2060}a` x$\u{2060}b \\$\u{2060}c $$\u{2060}d",
+            ),
+            (
+                "costs $5, $HOME/x ${A} $(id) $",
+                "costs $\u{2060}5, $HOME/x ${A} $(id) $",
+            ),
+            (
+                "[$a](p) [@b](plugin://b) me@b",
+                "[$\u{2060}a](p) [@\u{2060}b](plugin://b) me@b",
+            ),
+        ] {
+            assert_eq!(data(text), sent);
+            assert_eq!(said(sent), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(text in "([$@\\[\u{2060}ab{ ]|HOME){0,12}|.{0,20}") {
+            prop_assert_eq!(said(&data(&text)), text);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The permissions of a turn as flags of the CLI. All of them go into every call: a session
+//! remembers none, and without `-s` it takes what the configuration says.
+//!
+//! What the sandbox holds (0.166.0, tried with every tool there is): the shell and `apply_patch`,
+//! also when they are called from the JavaScript tool of newer models. What it does not hold: MCP
+//! servers, and commands that a rule of the user's allows.
+
+use rejoin_core::{Envelope, PermissionMode};
+
+/// Tools that go together, and how they are taken away.
+struct Kind {
+    /// Word that every agent knows for it.
+    alias: Option<&'static str>,
+    names: &'static [&'static str],
+    off: Off,
+}
+
+enum Off {
+    /// `--disable`: a Codex that does not know it ends at once, rather than run wider.
+    Feature(&'static str),
+    Setting(&'static str),
+    /// Only the sandbox keeps it from writing.
+    Never,
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        alias: Some("shell"),
+        names: &[
+            "exec_command",
+            "write_stdin",
+            "shell",
+            "shell_command",
+            "local_shell",
+        ],
+        off: Off::Feature("shell_tool"),
+    },
+    Kind {
+        alias: Some("edit"),
+        names: &["apply_patch"],
+        off: Off::Never,
+    },
+    Kind {
+        alias: Some("web"),
+        names: &["web_search"],
+        off: Off::Setting("web_search=\"disabled\""),
+    },
+    Kind {
+        alias: None,
+        names: &["view_image"],
+        off: Off::Feature("view_image"),
+    },
+    Kind {
+        alias: None,
+        names: &["get_goal", "create_goal", "update_goal"],
+        off: Off::Feature("goals"),
+    },
+    Kind {
+        alias: None,
+        names: &["image_generation"],
+        off: Off::Feature("image_generation"),
+    },
+];
+
+/// Codex has no tools for these but its shell.
+const BY_SHELL: &[&str] = &["read", "search"];
+
+/// Further ways to tools that the sandbox does not hold.
+const UNHELD: &[&str] = &[
+    "apps",
+    "plugins",
+    "browser_use",
+    "computer_use",
+    "image_generation",
+];
+
+fn kind(name: &str) -> Option<&'static Kind> {
+    KINDS
+        .iter()
+        .find(|kind| kind.alias == Some(name) || kind.names.contains(&name))
+}
+
+pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
+    let read_only = envelope.mode == PermissionMode::ReadOnly;
+    if envelope.mode == PermissionMode::Ask {
+        return Err(
+            "Codex cannot ask while it runs headless; it can be held to read-only, edit or full"
+                .into(),
+        );
+    }
+    for name in &envelope.deny_tools {
+        if BY_SHELL.contains(&name.as_str()) {
+            return Err(format!(
+                "Codex has no tool to {name} but its shell; deny `shell` instead"
+            ));
+        }
+        let denied = kind(name).ok_or_else(|| unknown(name))?;
+        if matches!(denied.off, Off::Never) && !read_only {
+            return Err(format!(
+                "Codex cannot be kept from `{name}` but by the permission read-only"
+            ));
+        }
+    }
+    let Some(tools) = &envelope.tools else {
+        return Ok(());
+    };
+    let mut edits = false;
+    for name in tools {
+        if BY_SHELL.contains(&name.as_str()) {
+            if !read_only {
+                return Err(format!(
+                    "Codex has no tool to {name} but its shell, which may write as well; name `shell` instead, or make the turn read-only"
+                ));
+            }
+            continue;
+        }
+        let named = kind(name).ok_or_else(|| unknown(name))?;
+        edits |= matches!(named.off, Off::Never);
+    }
+    match (edits, read_only) {
+        (true, true) => Err("the tool `apply_patch` may write, and the turn is read-only".into()),
+        (false, false) => Err(
+            "Codex cannot be kept from `edit` but by the permission read-only; name it as well"
+                .into(),
+        ),
+        (true, false) | (false, true) => Ok(()),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    format!(
+        "`{name}` is no tool that Codex can be given or denied; those are shell, edit, web, view_image, goals by their tools, image_generation"
+    )
+}
+
+pub(super) fn sandbox(mode: PermissionMode) -> &'static str {
+    match mode {
+        // Nobody is there to be asked; `express` refuses it.
+        PermissionMode::ReadOnly | PermissionMode::Ask => "read-only",
+        PermissionMode::Edit => "workspace-write",
+        PermissionMode::Full => "danger-full-access",
+    }
+}
+
+/// Only for what [`express`] let pass.
+pub(super) fn flags(envelope: &Envelope, servers: &[String]) -> Vec<String> {
+    let read_only = sandbox(envelope.mode) == "read-only";
+    let listed = |names: &[String], kind: &Kind| {
+        names.iter().any(|name| {
+            let by_shell = BY_SHELL.contains(&name.as_str()) && kind.alias == Some("shell");
+            by_shell || kind.alias == Some(name) || kind.names.contains(&name.as_str())
+        })
+    };
+    let mut flags = vec![];
+    let mut add = |flag: &str, value: &str| flags.extend([flag.to_owned(), value.to_owned()]);
+    for kind in KINDS {
+        let left_out = envelope
+            .tools
+            .as_ref()
+            .is_some_and(|set| !listed(set, kind));
+        if !left_out && !listed(&envelope.deny_tools, kind) {
+            continue;
+        }
+        match kind.off {
+            Off::Feature(feature) => add("--disable", feature),
+            Off::Setting(setting) => add("-c", setting),
+            Off::Never => {}
+        }
+        if kind.alias == Some("web") {
+            add("-c", "sandbox_workspace_write.network_access=false");
+        }
+    }
+    if read_only || envelope.tools.is_some() {
+        for feature in UNHELD {
+            add("-c", &format!("features.{feature}=false"));
+        }
+        for server in servers {
+            add("-c", &format!("mcp_servers.{server}.enabled=false"));
+        }
+    }
+    if read_only {
+        flags.push("--ignore-rules".into());
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Envelope {
+        let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+        Envelope {
+            mode,
+            tools: tools.map(owned),
+            deny_tools: owned(deny),
+        }
+    }
+
+    #[test]
+    fn flags_by_mode() {
+        use PermissionMode::{Edit, Full, ReadOnly};
+        let shown = |mode, tools, deny: &[&str]| {
+            let envelope = envelope(mode, tools, deny);
+            format!(
+                "{}: {}",
+                sandbox(mode),
+                flags(&envelope, &["files".into()]).join(" ")
+            )
+        };
+        insta::assert_snapshot!(shown(ReadOnly, None, &[]), @"read-only: -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false --ignore-rules");
+        insta::assert_snapshot!(shown(ReadOnly, Some(&["read"]), &["web"]), @r#"read-only: -c web_search="disabled" -c sandbox_workspace_write.network_access=false --disable view_image --disable goals --disable image_generation -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false --ignore-rules"#);
+        insta::assert_snapshot!(shown(Edit, None, &[]), @"workspace-write:");
+        insta::assert_snapshot!(shown(Edit, None, &["shell", "web_search"]), @r#"workspace-write: --disable shell_tool -c web_search="disabled" -c sandbox_workspace_write.network_access=false"#);
+        insta::assert_snapshot!(shown(Edit, Some(&["edit"]), &[]), @r#"workspace-write: --disable shell_tool -c web_search="disabled" -c sandbox_workspace_write.network_access=false --disable view_image --disable goals --disable image_generation -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false"#);
+        insta::assert_snapshot!(shown(Full, Some(&["edit", "shell"]), &["exec_command"]), @r#"danger-full-access: --disable shell_tool -c web_search="disabled" -c sandbox_workspace_write.network_access=false --disable view_image --disable goals --disable image_generation -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false"#);
+        insta::assert_snapshot!(shown(Full, None, &[]), @"danger-full-access:");
+    }
+
+    #[test]
+    fn what_cannot_be_expressed_is_said() {
+        use PermissionMode::{Ask, Edit, Full, ReadOnly};
+        fn said(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Option<String> {
+            express(&envelope(mode, tools, deny)).err()
+        }
+        assert_eq!(
+            said(ReadOnly, Some(&["read", "shell"]), &["edit", "web"]),
+            None
+        );
+        assert_eq!(said(ReadOnly, Some(&[]), &[]), None);
+        assert_eq!(said(Edit, Some(&["edit", "shell"]), &["view_image"]), None);
+        assert_eq!(said(Full, None, &["shell", "create_goal"]), None);
+        let says = |said: Option<String>, word: &str| {
+            assert!(
+                said.as_deref().is_some_and(|s| s.contains(word)),
+                "{said:?}"
+            );
+        };
+        says(said(Ask, None, &[]), "read-only, edit or full");
+        says(said(Edit, None, &["apply_patch"]), "read-only");
+        says(said(Edit, None, &["read"]), "deny `shell`");
+        says(said(Edit, Some(&["read", "edit"]), &[]), "name `shell`");
+        says(said(Full, Some(&["shell"]), &[]), "name it as well");
+        says(said(ReadOnly, Some(&["edit"]), &[]), "may write");
+        for bad in [
+            "",
+            "-x",
+            "--json",
+            "Bash",
+            "mcp__m__t",
+            "shell(ls:*)",
+            "spawn_agent",
+        ] {
+            assert!(said(Edit, Some(&["edit", bad]), &[]).is_some(), "{bad:?}");
+            assert!(said(Edit, None, &[bad]).is_some(), "{bad:?}");
+        }
+    }
+}

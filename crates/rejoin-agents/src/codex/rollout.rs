@@ -1,0 +1,117 @@
+//! The lines of a session file (a "rollout"), as far as they are used.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::wire::{Tokens, one_line};
+
+#[derive(Deserialize)]
+pub(super) struct Line {
+    /// Contiguous; a fork goes on counting from where it left its parent.
+    pub(super) ordinal: Option<u64>,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) payload: Value,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Spoken {
+    pub(super) role: String,
+    #[serde(default)]
+    content: Vec<Part>,
+    #[serde(rename = "internal_chat_message_metadata_passthrough")]
+    about: Option<About>,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct About {
+    #[serde(default)]
+    content_item_kinds: Vec<String>,
+}
+
+/// How user messages begin that the CLI wrote itself, where it does not say what they are.
+const CONTEXT: &[&str] = &[
+    "<environment_context>",
+    "<user_instructions>",
+    "<turn_aborted>",
+    "<skill>",
+    "<user_shell_command>",
+    "<subagent_notification>",
+    "# AGENTS.md instructions",
+    "Another language model started to solve this problem",
+];
+
+impl Spoken {
+    pub(super) fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|part| part.text.as_deref());
+        texts.collect()
+    }
+
+    /// A person's words, not the CLI's context. 0.166.0 says so: `user.text`, against
+    /// `environments.environment_context`, `skills.selected_skill_instructions`, …
+    pub(super) fn by_a_person(&self) -> bool {
+        let kinds = self.about.as_ref().map(|about| &about.content_item_kinds);
+        let mut said = kinds
+            .into_iter()
+            .flatten()
+            .filter(|kind| *kind != "unknown");
+        match said.next() {
+            Some(first) => first.starts_with("user") || said.any(|k| k.starts_with("user")),
+            None => {
+                let text = self.text();
+                !CONTEXT
+                    .iter()
+                    .any(|start| text.trim_start().starts_with(start))
+            }
+        }
+    }
+}
+
+/// A tool call, or its output.
+#[derive(Deserialize)]
+pub(super) struct Call {
+    #[serde(rename = "call_id")]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) name: String,
+    /// JSON as text; of `apply_patch` and the like `input` instead.
+    arguments: Option<String>,
+    input: Option<String>,
+    #[serde(default)]
+    pub(super) output: Value,
+}
+
+impl Call {
+    /// What was to be done, in short.
+    pub(super) fn subject(&self) -> String {
+        let arguments = self.arguments.as_deref().unwrap_or_default();
+        let parsed: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let command = parsed["cmd"].as_str().or(self.input.as_deref());
+        one_line(command.unwrap_or(arguments))
+    }
+
+    /// A text, or blocks of text.
+    pub(super) fn said(&self) -> String {
+        match &self.output {
+            Value::String(text) => text.clone(),
+            Value::Array(blocks) => {
+                let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+                texts.collect::<Vec<_>>().join("\n")
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Counted {
+    pub(super) total_token_usage: Tokens,
+    pub(super) last_token_usage: Tokens,
+    pub(super) model_context_window: Option<u64>,
+}

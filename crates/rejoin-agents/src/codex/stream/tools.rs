@@ -1,0 +1,170 @@
+//! Tool calls, by the items that stand for them.
+
+use std::collections::HashMap;
+
+use rejoin_core::{EventBody, ToolNote};
+use serde_json::{Value, json};
+
+use super::super::wire::{Item, one_line};
+use crate::stream::Denied;
+
+/// Of a tool's output, in an event.
+const RESULT_BYTES: usize = 64 * 1024;
+
+/// Headless nobody is there to approve a call of an MCP server.
+const NEEDS_APPROVAL: &str = "requires approval";
+
+#[derive(Default)]
+pub(super) struct Tools {
+    /// In order of their calls.
+    calls: Vec<(String, ToolNote)>,
+    by_id: HashMap<String, usize>,
+}
+
+impl Tools {
+    pub(super) fn knows(&self, item: &Item) -> bool {
+        self.by_id.contains_key(&item.id)
+    }
+
+    /// A call printed twice counts once.
+    pub(super) fn call(&mut self, item: &Item) -> Vec<EventBody> {
+        if self.knows(item) {
+            return vec![];
+        }
+        self.by_id.insert(item.id.clone(), self.calls.len());
+        let tool = name(item);
+        let note = ToolNote {
+            tool: tool.clone(),
+            subject: one_line(&subject(item)),
+            changed_file: false,
+            finished: false,
+        };
+        self.calls.push((item.id.clone(), note));
+        vec![EventBody::ToolCall {
+            id: item.id.clone(),
+            tool,
+            input: input(item),
+            parent_tool: None,
+        }]
+    }
+
+    pub(super) fn result(&mut self, item: &Item) -> (Vec<EventBody>, Option<Denied>) {
+        let tool = name(item);
+        let status = item.status.as_deref().unwrap_or_default();
+        let error = item.rest["error"]["message"].as_str();
+        let exit = item.rest["exit_code"].as_i64().unwrap_or(0);
+        let is_error = matches!(status, "failed" | "declined") || error.is_some() || exit != 0;
+        let denied =
+            status == "declined" || error.is_some_and(|said| said.contains(NEEDS_APPROVAL));
+        let output = item.rest["aggregated_output"].as_str().or(error);
+        let text = match output {
+            Some(text) => text.to_owned(),
+            None => words(&item.rest["result"]),
+        };
+        let mut events = vec![EventBody::ToolResult {
+            id: item.id.clone(),
+            is_error,
+            text: shorten(text),
+        }];
+        let mut changed = vec![];
+        if item.kind == "file_change" && !is_error {
+            changed = paths(item);
+            events.extend(changed.iter().map(|path| EventBody::FileChanged {
+                path: path.clone(),
+                tool: tool.clone(),
+            }));
+        }
+        let at = self.by_id.get(&item.id).copied();
+        if let Some((_, note)) = at.and_then(|at| self.calls.get_mut(at)) {
+            note.finished = true;
+            note.changed_file = !changed.is_empty();
+        }
+        let denied = denied.then(|| Denied {
+            tool,
+            id: item.id.clone(),
+            input: input(item).to_string().chars().take(300).collect(),
+        });
+        (events, denied)
+    }
+
+    pub(super) fn run(&self) -> u64 {
+        self.calls.len() as u64
+    }
+
+    /// What was done: without what was not allowed.
+    pub(super) fn trail(&self, denied: &[Denied]) -> Vec<ToolNote> {
+        let allowed = |id: &String| !denied.iter().any(|d| d.id == *id);
+        let done = self.calls.iter().filter(|(id, _)| allowed(id));
+        done.map(|(_, note)| note.clone()).collect()
+    }
+}
+
+/// As the model calls it.
+fn name(item: &Item) -> String {
+    match item.kind.as_str() {
+        "command_execution" => "exec_command".into(),
+        "file_change" => "apply_patch".into(),
+        "mcp_tool_call" => {
+            let part = |field: &str| item.rest[field].as_str().unwrap_or_default().to_owned();
+            format!("mcp__{}__{}", part("server"), part("tool"))
+        }
+        kind => match item.rest["tool"].as_str() {
+            Some(tool) => tool.to_owned(),
+            None => kind.to_owned(),
+        },
+    }
+}
+
+fn input(item: &Item) -> Value {
+    let field = match item.kind.as_str() {
+        "command_execution" => "command",
+        "file_change" => "changes",
+        "mcp_tool_call" => return item.rest["arguments"].clone(),
+        "web_search" => "query",
+        _ => return item.rest.clone(),
+    };
+    json!({field: item.rest[field]})
+}
+
+fn subject(item: &Item) -> String {
+    match item.kind.as_str() {
+        "command_execution" => command(item.rest["command"].as_str().unwrap_or_default()),
+        "file_change" => paths(item).join(" "),
+        "mcp_tool_call" => item.rest["arguments"].to_string(),
+        _ => item.rest["query"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Without the shell that the CLI puts around it.
+fn command(text: &str) -> String {
+    let inner = text.split_once(" -lc ").map_or(text, |(_, inner)| inner);
+    let quoted = inner.len() >= 2 && inner.starts_with('\'') && inner.ends_with('\'');
+    if quoted {
+        return inner[1..inner.len() - 1].replace("'\\''", "'");
+    }
+    inner.to_owned()
+}
+
+fn paths(item: &Item) -> Vec<String> {
+    let changes = item.rest["changes"].as_array().into_iter().flatten();
+    let paths = changes.filter_map(|change| change["path"].as_str());
+    paths.map(str::to_owned).collect()
+}
+
+/// What an MCP tool gave back: blocks, of which only texts can be shown.
+fn words(result: &Value) -> String {
+    let blocks = result["content"].as_array().into_iter().flatten();
+    let texts = blocks.filter_map(|block| block["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Cut at a character, saying so.
+fn shorten(mut text: String) -> String {
+    if text.len() <= RESULT_BYTES {
+        return text;
+    }
+    let end = text.floor_char_boundary(RESULT_BYTES);
+    let left = text.len() - end;
+    text.truncate(end);
+    format!("{text}\n[{left} more bytes]")
+}

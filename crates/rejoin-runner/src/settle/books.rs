@@ -1,0 +1,77 @@
+//! What a turn cost: its own share of what its CLI counted.
+
+use rejoin_agents::EndCause;
+use rejoin_core::{Class, Cost, Micros, Outcome, TotalsScope, Usage};
+
+use super::run::Run;
+
+impl Run<'_> {
+    /// What its totals cover was proven for one version, and holds for no other.
+    fn proven(&self, scope: TotalsScope) -> TotalsScope {
+        let version = &self.plan.runtime.version.0;
+        let same = self.ran.version.as_ref().is_none_or(|ran| ran == version);
+        if same { scope } else { TotalsScope::Unproven }
+    }
+
+    fn totals(&self) -> TotalsScope {
+        self.proven(self.plan.totals)
+    }
+
+    /// The turn's own tokens.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let before = match &self.plan.confirmed {
+            None => Some(Usage::default()),
+            Some(confirmed) => confirmed.usage,
+        };
+        // A run that counted nothing has nothing to be subtracted from, but its session may know.
+        if self.ran.usage == Usage::default() {
+            return match self.reading().and_then(|reading| reading.usage) {
+                Some(total) => Usage::of_turn(TotalsScope::Cumulative, total, before),
+                None => Some(self.ran.usage),
+            };
+        }
+        Usage::of_turn(self.proven(self.plan.usage), self.ran.usage, before)
+    }
+
+    pub(super) fn usage_kept(&self) -> Option<Usage> {
+        match self.proven(self.plan.usage) {
+            TotalsScope::Cumulative => Some(self.ran.usage),
+            TotalsScope::PerRun | TotalsScope::Unproven => None,
+        }
+    }
+
+    /// The session's total when the turn began.
+    fn total_before(&self) -> Option<Micros> {
+        match &self.plan.confirmed {
+            None => Some(Micros(0)),
+            Some(confirmed) => confirmed.total,
+        }
+    }
+
+    /// The session's total when its next turn begins. A CLI that counts per run leaves it as it is:
+    /// one that adds up, after an upgrade, goes on from there (2.1.325 on a session of 2.1.197).
+    pub(super) fn total_kept(&self) -> Option<Micros> {
+        match self.totals() {
+            TotalsScope::Cumulative => self.ran.total,
+            TotalsScope::PerRun => self.total_before(),
+            TotalsScope::Unproven => None,
+        }
+    }
+
+    /// Of a run that was cut off nobody knows it: the call that was being answered is in no total
+    /// (2.1.325 then reports what the session had cost before, as if this turn were free).
+    pub(super) fn cost(&self, cause: EndCause) -> Cost {
+        let cut_off = match &self.ran.outcome {
+            Outcome::Succeeded => false,
+            Outcome::Failed(failure) => {
+                failure.class == Class::Interrupted
+                    || !matches!(cause, EndCause::ByItself | EndCause::Unseen)
+            }
+            Outcome::Cancelled | Outcome::Lost(_) => true,
+        };
+        if cut_off {
+            return Cost::Unknown;
+        }
+        Cost::of_turn(self.totals(), self.ran.total, self.total_before())
+    }
+}

@@ -1,0 +1,283 @@
+//! What a run left in its session: read once, then confirmed, or taken back.
+
+use std::path::Path;
+
+use rejoin_agents::{Adapter, Denied, Ran, Reading, Records, SessionAt};
+use rejoin_core::{FileMark, Outcome, Pin, PinEffect, PinId, PinState, Seen, SessionId, ToolNote};
+use rejoin_hub::{AttemptPlan, PinEnd};
+use rejoin_store::Attempt;
+
+use crate::folder;
+use crate::session::Sessions;
+
+/// A run that is over, and what is known of it.
+pub(super) struct Run<'a> {
+    pub(super) adapter: &'static dyn Adapter,
+    pub(super) attempt: &'a Attempt,
+    pub(super) plan: &'a AttemptPlan,
+    pub(super) ran: &'a Ran,
+    pub(super) folder: &'a Path,
+    /// What was added to the session, and its mark.
+    pub(super) read: Result<(FileMark, Reading), String>,
+}
+
+impl Run<'_> {
+    /// The session the run wrote to: as the CLI was told, or as it said itself.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        if self.plan.asked {
+            return Some(&self.plan.session);
+        }
+        let named = self.ran.session.as_ref();
+        named.filter(|id| self.adapter.is_session_id(id))
+    }
+
+    fn sessions(&self) -> Sessions<'_> {
+        Sessions {
+            adapter: self.adapter,
+            home: Path::new(&self.plan.home),
+        }
+    }
+
+    /// Reads what was added to the session.
+    pub(super) async fn read(&self) -> Result<(FileMark, Reading), String> {
+        let path = self.session_file()?;
+        let before = self.plan.confirmed.as_ref();
+        let cursor = before.and_then(|c| c.cursor.as_deref());
+        self.sessions()
+            .read_on(&path, before.map(|c| &c.file), cursor)
+            .await
+            .map_err(|e| format!("its session cannot be read ({e})"))
+    }
+
+    pub(super) fn reading(&self) -> Option<&Reading> {
+        self.read.as_ref().ok().map(|(_, reading)| reading)
+    }
+
+    /// What the CLI left under the session's name is not the session; and what a sandbox of it made
+    /// in the folder goes. A run that ended well has done that itself, and others may be running in
+    /// the same folder.
+    pub(super) fn tidy(&self) {
+        if let (Some(session), Ok(path)) = (self.session(), self.session_file()) {
+            let at = SessionAt {
+                folder: &self.plan.folder.path,
+                session,
+                pin: &self.attempt.pin.to_string(),
+            };
+            self.sessions().tidy(&at, &path);
+        }
+        if self.ran.outcome == Outcome::Succeeded {
+            return;
+        }
+        for name in &self.plan.litter {
+            // Fails if there is something in it.
+            drop(fs_err::remove_dir(
+                Path::new(&self.plan.folder.path).join(name),
+            ));
+        }
+    }
+
+    /// Calls of which only the session tells. How far they got, nobody knows.
+    pub(super) fn unseen(&self) -> Vec<ToolNote> {
+        let stopped = |denied: &Denied| ToolNote {
+            tool: denied.tool.clone(),
+            subject: denied.input.clone(),
+            changed_file: false,
+            finished: false,
+        };
+        let seen = |note: &ToolNote| {
+            let same = |told: &ToolNote| (&told.tool, &told.subject) == (&note.tool, &note.subject);
+            self.ran.trail.iter().any(same)
+        };
+        let begun = self
+            .reading()
+            .into_iter()
+            .flat_map(|reading| &reading.begun);
+        // What ended in a turn that ended well was told by the stream.
+        let told = |note: &ToolNote| note.finished && self.ran.outcome == Outcome::Succeeded;
+        let begun = begun.filter(|note| !seen(note) && !told(note)).cloned();
+        self.stopped().map(stopped).chain(begun).collect()
+    }
+
+    fn stopped(&self) -> impl Iterator<Item = &Denied> {
+        self.reading()
+            .into_iter()
+            .flat_map(|reading| &reading.denied)
+    }
+
+    /// All that was not allowed. What the CLI could not name, the session can.
+    pub(super) fn denied(&self) -> Vec<Denied> {
+        let named = |denied: &Denied| {
+            !denied.id.is_empty() || !self.stopped().any(|stopped| stopped.tool == denied.tool)
+        };
+        let mut all = self.ran.denied.clone();
+        all.retain(named);
+        all.extend(self.stopped().cloned());
+        all
+    }
+
+    pub(super) fn compacted(&self) -> bool {
+        self.ran.compacted || self.reading().is_some_and(|reading| reading.compacted)
+    }
+
+    pub(super) fn model(&self) -> Option<String> {
+        let read = || self.reading().and_then(|reading| reading.model.clone());
+        self.ran.model.clone().or_else(read)
+    }
+
+    /// Only if what was added is the prompt we sent and the answer we got, and nothing is broken,
+    /// may the session serve again.
+    pub(super) async fn confirm(&self, machine: &str) -> Result<Pin, String> {
+        let (plan, ran) = (self.plan, self.ran);
+        let session = self.session().ok_or("it did not say which session it is")?;
+        let before = plan.confirmed.as_ref();
+        let (mark, reading) = self.read.as_ref().map_err(Clone::clone)?;
+        self.must_be_ours(reading)?;
+        let other = |id: &String| *id != session.as_str();
+        if reading.session.as_ref().is_some_and(other) {
+            return Err("its file is that of another session".into());
+        }
+        reading.confirms(&plan.prompt, &ran.text)?;
+        let mended;
+        let (mark, reading) = if reading.repeats {
+            mended = self.mended(mark).await;
+            mended.as_ref().map_or((mark, reading), |(m, r)| (m, r))
+        } else {
+            (mark, reading)
+        };
+        let mut folder = plan.folder.clone();
+        if folder.checkout.is_none() {
+            folder.checkout = folder::checkout_of(Path::new(&folder.path));
+        }
+        let runtime = match &ran.version {
+            Some(version) => rejoin_core::Runtime {
+                version: rejoin_core::Version(version.clone()),
+                ..plan.runtime.clone()
+            },
+            None => plan.runtime.clone(),
+        };
+        Ok(Pin {
+            id: self.attempt.pin,
+            agent: rejoin_core::AgentName::new(self.adapter.name()).map_err(|e| e.to_string())?,
+            session: session.clone(),
+            state: PinState::Confirmed,
+            seen: Seen {
+                value: plan.value(),
+                messages: plan.messages,
+                last_seq: 0,
+                last: None,
+            },
+            folder,
+            runtime,
+            machine: machine.to_owned(),
+            files: vec![mark.clone()],
+            cursor: reading.cursor.clone(),
+            total: self.total_kept(),
+            usage: self.usage_kept(),
+            context: ran.context.or(reading.context),
+            model: plan.model.clone().or_else(|| self.model()),
+            provider: reading.provider.clone(),
+            failures: 0,
+            compacted: self.compacted() || before.is_some_and(|c| c.compacted),
+        })
+    }
+
+    /// With what its CLI would replay twice replaced, and read again. A session that cannot be mended
+    /// stays as it is: nothing in it is lost.
+    async fn mended(&self, mark: &FileMark) -> Option<(FileMark, Reading)> {
+        let sessions = self.sessions();
+        let before = self.plan.confirmed.as_ref();
+        let cursor = before.and_then(|c| c.cursor.as_deref());
+        let mended = match sessions.mend(&mark.path) {
+            Ok(()) => {
+                sessions
+                    .read_on(&mark.path, before.map(|c| &c.file), cursor)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        let good = mended.ok().filter(|(_, reading)| {
+            let same = reading.confirms(&self.plan.prompt, &self.ran.text);
+            same.is_ok() && !reading.repeats
+        });
+        if good.is_none() {
+            // If even that fails, the next look finds it changed and does not use it.
+            let _as_it_was = sessions.cut_back(mark, self.folder);
+        }
+        good
+    }
+
+    /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.
+    pub(super) fn take_back(&self, effect: PinEffect) -> PinEnd {
+        let id: PinId = self.attempt.pin;
+        let Some(before) = &self.plan.confirmed else {
+            return PinEnd::Retire {
+                id,
+                why: "its first turn was not finished".into(),
+            };
+        };
+        // Also one that is not used again: its owner may go on with it by hand.
+        let cut = self.cut_back(&before.file);
+        if effect == PinEffect::Retire {
+            let why = self
+                .ran
+                .outcome
+                .failure()
+                .map_or("refused", |f| f.class.as_str());
+            return PinEnd::Retire {
+                id,
+                why: format!("the last turn on it failed: {why}"),
+            };
+        }
+        match cut {
+            Ok(mark) => {
+                let failures = before.failures + u32::from(effect == PinEffect::Count);
+                PinEnd::PutBack {
+                    id,
+                    files: vec![mark],
+                    failures,
+                }
+            }
+            Err(why) => PinEnd::Retire {
+                id,
+                why: format!("it could not be cut back: {why}"),
+            },
+        }
+    }
+
+    fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
+        if reading.prompts.iter().any(|id| *id != self.plan.prompt) {
+            return Err("somebody else went on with it".into());
+        }
+        Ok(())
+    }
+
+    /// Where it lies. The place of a session whose id the CLI chose is found out now.
+    fn session_file(&self) -> Result<String, String> {
+        if let Some(path) = &self.plan.session_file {
+            return Ok(path.clone());
+        }
+        let session = self.session().ok_or("it did not say which session it is")?;
+        let at = SessionAt {
+            folder: &self.plan.folder.path,
+            session,
+            pin: &self.attempt.pin.to_string(),
+        };
+        let found = self.sessions().locate(&at);
+        found.ok_or_else(|| "its session is nowhere to be found".into())
+    }
+
+    /// Never cuts away what somebody else said in it meanwhile.
+    fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
+        // What cannot be read can still be replaced by its copy.
+        match &self.read {
+            Ok((_, reading)) => self.must_be_ours(reading)?,
+            Err(error) => match self.adapter.records() {
+                Records::Lines => return Err(error.clone()),
+                Records::Database { .. } => {}
+            },
+        }
+        self.sessions()
+            .cut_back(mark, self.folder)
+            .map_err(|e| e.to_string())
+    }
+}
