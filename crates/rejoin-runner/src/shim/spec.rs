@@ -180,7 +180,7 @@ mod tests {
             argv: vec!["a".to_owned()],
             ..Spec::default()
         };
-        let json = r#"{"version":1,"argv":["a"],"dir":"/","stdin":"","hold_stdin":false,"close_stdin_on":[],"orphan_ms":null,"wall_ms":null,"idle_ms":null,"spool_bytes":1073741824,"grace_ms":5000,"keep_background":false,"min_free_bytes":16777216}"#;
+        let json = r#"{"version":1,"argv":["a"],"dir":"/","stdin":"","hold_stdin":false,"close_stdin_on":[],"done_on":[],"linger_ms":1000,"pty":false,"orphan_ms":null,"wall_ms":null,"idle_ms":null,"spool_bytes":1073741824,"grace_ms":5000,"keep_background":false,"min_free_bytes":16777216}"#;
         assert_eq!(serde_json::to_string(&spec).unwrap(), json);
         assert_eq!(
             serde_json::from_str::<Spec>(r#"{"argv":["a"],"new":1}"#).unwrap(),
