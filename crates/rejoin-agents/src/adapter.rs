@@ -87,6 +87,12 @@ pub trait Adapter: Send + Sync {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec;
 
+    /// The command that resumes a session, changed so that it goes on with a copy under a new id;
+    /// none: the CLI has no such thing.
+    fn fork(&self, _resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
+        None
+    }
+
     fn parser(&self) -> Box<dyn StreamParser>;
 
     fn environment(&self) -> EnvRules;

@@ -82,6 +82,12 @@ impl Adapter for Claude {
         command::command(order)
     }
 
+    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let own = ["--fork-session", "--session-id", order.new_session.as_str()];
+        resume.args.extend(own.map(str::to_owned));
+        Some(resume)
+    }
+
     fn parser(&self) -> Box<dyn StreamParser> {
         Box::new(stream::Stream::default())
     }

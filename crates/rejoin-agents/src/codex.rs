@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rejoin_core::{Envelope, Runtime, SessionId};
 
-use crate::adapter::{Adapter, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
 use crate::session::{ChosenBy, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
@@ -71,6 +71,10 @@ impl Adapter for Codex {
         Some(environment::proof(at))
     }
 
+    fn allows(&self) -> &'static [Allows] {
+        permission::ALLOWS
+    }
+
     fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
         permission::express(envelope)
     }
@@ -81,6 +85,12 @@ impl Adapter for Codex {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
+    }
+
+    fn fork(&self, mut resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let word = resume.args.iter_mut().find(|arg| *arg == "resume")?;
+        *word = "fork".into();
+        Some(resume)
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

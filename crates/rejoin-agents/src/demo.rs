@@ -237,6 +237,7 @@ impl StreamParser for DemoStream {
             usage: usage.unwrap_or_default(),
             total: usage.map(|_| Micros(0)),
             context,
+            used: None,
             denied: vec![],
             tools_run: 0,
             trail: vec![],

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rejoin_core::{Envelope, Runtime};
 
-use crate::adapter::{Adapter, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
 use crate::overlay::Overlay;
 use crate::session::{Moving, Place, SessionAt, SessionReader};
@@ -60,6 +60,10 @@ impl Adapter for Gemini {
         Some(environment::proof(at))
     }
 
+    fn allows(&self) -> &'static [Allows] {
+        permission::ALLOWS
+    }
+
     fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
         permission::express(envelope)
     }
@@ -70,6 +74,16 @@ impl Adapter for Gemini {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
+    }
+
+    /// It copies a file into a session whose id it chooses itself.
+    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let at = resume.args.iter().position(|arg| arg == "--resume")?;
+        let file = format!("{}/{}", order.home, order.place?);
+        resume
+            .args
+            .splice(at..=at + 1, ["--session-file".to_owned(), file]);
+        Some(resume)
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

@@ -77,6 +77,11 @@ impl Adapter for OpenCode {
         command::command(order)
     }
 
+    fn fork(&self, mut resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
+        resume.args.push("--fork".into());
+        Some(resume)
+    }
+
     fn parser(&self) -> Box<dyn StreamParser> {
         Box::new(stream::Stream::default())
     }

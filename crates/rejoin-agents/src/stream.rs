@@ -77,6 +77,8 @@ pub struct Ran {
     /// The CLI's running total, whatever that covers.
     pub total: Option<Micros>,
     pub context: Option<Context>,
+    /// How many tokens the session held at its last call, where the window is not known.
+    pub used: Option<u64>,
     pub denied: Vec<Denied>,
     /// Tool calls seen, finished or not; sub-agents' included.
     pub tools_run: u64,

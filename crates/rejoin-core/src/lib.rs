@@ -48,4 +48,4 @@ pub use situation::{
 pub use summary::{SummaryFacts, summary};
 pub use transcript::{Budget, Record, TranscriptBuilder, tokens_of};
 pub use turn::TurnStatus;
-pub use usage::{Context, Cost, Micros, TotalsScope, Usage};
+pub use usage::{Context, Cost, Micros, Price, TotalsScope, Usage};

@@ -71,6 +71,32 @@ pub enum TotalsScope {
     Unproven,
 }
 
+/// What the user says a model costs: micro-dollars for a million tokens each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Price {
+    pub input: Option<Micros>,
+    pub output: Option<Micros>,
+    pub cache_read: Option<Micros>,
+    pub cache_write: Option<Micros>,
+}
+
+impl Price {
+    /// None if something was used that has no price.
+    pub fn of(&self, usage: Usage) -> Option<Micros> {
+        let kinds = [
+            (usage.input, self.input),
+            (usage.output, self.output),
+            (usage.cache_read, self.cache_read),
+            (usage.cache_write, self.cache_write),
+        ];
+        let mut all: i128 = 0;
+        for (tokens, price) in kinds.into_iter().filter(|(tokens, _)| *tokens > 0) {
+            all += i128::from(tokens) * i128::from(price?.0);
+        }
+        i64::try_from((all + 500_000) / 1_000_000).ok().map(Micros)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     Known(Micros),
@@ -168,6 +194,30 @@ mod tests {
             own(TotalsScope::Unproven, Some(Usage::default())),
             Some(of(3000, 70))
         );
+    }
+
+    #[test]
+    fn a_price_covers_all_that_was_used_or_nothing() {
+        let dollars = Micros::from_dollars;
+        let price = Price {
+            input: dollars(3.0),
+            output: dollars(15.0),
+            cache_read: dollars(0.3),
+            cache_write: None,
+        };
+        let usage = Usage {
+            input: 1000,
+            output: 200,
+            cache_read: 10_000,
+            cache_write: 0,
+        };
+        assert_eq!(price.of(usage), Some(Micros(3000 + 3000 + 3000)));
+        let written = Usage {
+            cache_write: 1,
+            ..usage
+        };
+        assert_eq!(price.of(written), None);
+        assert_eq!(price.of(Usage::default()), Some(Micros(0)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rejoin_agents::{ADAPTERS, Adapter, adapter};
+use rejoin_core::Price;
 
 /// Settings of one agent (`[agents.NAME]`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,6 +17,13 @@ pub struct AgentConfig {
     pub resume: Option<bool>,
 }
 
+/// What the user says of a model (`[models.NAME]`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelConfig {
+    pub window: Option<u64>,
+    pub price: Price,
+}
+
 #[derive(Clone)]
 pub struct RunnerConfig {
     /// `REJOIN_HOME`: turn folders lie in it.
@@ -23,6 +31,7 @@ pub struct RunnerConfig {
     pub agents: BTreeMap<String, AgentConfig>,
     /// The caller's environment, of which the agent gets what concerns it.
     pub env: Vec<(String, String)>,
+    pub models: BTreeMap<String, ModelConfig>,
     /// Agents that the configuration describes.
     pub described: Vec<&'static dyn Adapter>,
 }

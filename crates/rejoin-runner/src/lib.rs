@@ -31,7 +31,7 @@ pub mod spool;
 pub mod turn;
 mod words;
 
-pub use config::{AgentConfig, RunnerConfig};
+pub use config::{AgentConfig, ModelConfig, RunnerConfig};
 pub use error::{Error, Result};
 pub use prove::{ROWS, Weight};
 pub use turn::{IfBusy, Runner};

@@ -227,6 +227,7 @@ impl Runner {
             plan: &plan,
             record,
             folder,
+            models: &self.config.models,
         };
         let settled = settle(claimed, written, pumped, &self.hub.machine).await;
         self.finish(claimed, &settled).await

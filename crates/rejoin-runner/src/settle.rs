@@ -4,6 +4,7 @@
 mod books;
 mod run;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rejoin_agents::{Adapter, EndCause, Ran};
@@ -12,6 +13,7 @@ use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 
 use self::run::Run;
+use crate::config::ModelConfig;
 use crate::error::Error;
 use crate::leftovers;
 use crate::pump::Pumped;
@@ -24,6 +26,8 @@ pub struct Written<'a> {
     pub record: TurnRecord,
     /// Of the run, with what was saved for it.
     pub folder: &'a Path,
+    /// What the user says of models.
+    pub models: &'a BTreeMap<String, ModelConfig>,
 }
 
 /// Everything but the refusal of a session, which is retried first.
@@ -39,6 +43,7 @@ pub async fn settle(
         plan,
         mut record,
         folder,
+        models,
     } = written;
     let Pumped {
         ran,
@@ -52,6 +57,7 @@ pub async fn settle(
         plan,
         ran: &ran,
         folder,
+        models,
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;
@@ -62,7 +68,7 @@ pub async fn settle(
     let unseen = run.unseen();
     record.tools_run += unseen.len() as u64;
     note(&mut record, denied.len(), run.compacted(), kept);
-    let mut context = ran.context;
+    let mut context = run.context();
     let (status, pin) = match &ran.outcome {
         Outcome::Succeeded => match run.confirm(machine).await {
             Ok(pin) => {
@@ -127,6 +133,7 @@ pub(crate) async fn refused_cleanly(
         plan,
         ran,
         folder,
+        models: &BTreeMap::new(),
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;

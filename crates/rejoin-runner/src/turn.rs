@@ -121,6 +121,7 @@ impl Runner {
                     plan: &prepared.plan,
                     record: prepared.record,
                     folder: &folder,
+                    models: &self.config.models,
                 };
                 return self.end(claimed, &looked, written, pumped).await;
             };

@@ -59,6 +59,7 @@ impl App {
                 home,
                 agents: config.agents.clone(),
                 env,
+                models: config.prices.clone(),
                 described: config.described.clone(),
             },
         );

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::Adapter;
-use rejoin_core::{AfterCompaction, ModelChange, PermissionMode, Scope};
-use rejoin_runner::AgentConfig;
+use rejoin_core::{AfterCompaction, Micros, ModelChange, PermissionMode, Scope};
+use rejoin_runner::{AgentConfig, ModelConfig};
 use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Result};
@@ -42,6 +42,8 @@ pub(crate) struct Config {
     /// Agents of the user's own.
     pub(crate) described: Vec<&'static dyn Adapter>,
     pub(crate) models: BTreeMap<String, String>,
+    /// What is said of models, by name.
+    pub(crate) prices: BTreeMap<String, ModelConfig>,
     pub(crate) disabled: Vec<String>,
     pub(crate) context_threshold: f64,
     pub(crate) breaker: u32,
@@ -96,6 +98,7 @@ impl Config {
             agents: BTreeMap::new(),
             described: vec![],
             models: BTreeMap::new(),
+            prices: BTreeMap::new(),
             disabled: vec![],
             context_threshold: or_default(loaded, "resume.context_threshold")?,
             breaker: or_default(loaded, "resume.breaker")?,
@@ -112,8 +115,29 @@ impl Config {
                 config.agent(name, setting)?;
             }
         }
+        for setting in loaded.settings.values() {
+            if setting.key.name.starts_with("models.")
+                && let Some(name) = setting.names.first()
+            {
+                config.model(name, setting)?;
+            }
+        }
         config.described = described::all(loaded)?;
         Ok(config)
+    }
+
+    fn model(&mut self, name: &str, setting: &Setting) -> Result<()> {
+        let model = self.prices.entry(name.to_owned()).or_default();
+        let price = || Ok::<_, Failure>(Micros::from_dollars(typed(setting)?));
+        match setting.key.name {
+            "models.*.window" => model.window = Some(typed(setting)?),
+            "models.*.price.input" => model.price.input = price()?,
+            "models.*.price.output" => model.price.output = price()?,
+            "models.*.price.cache_read" => model.price.cache_read = price()?,
+            "models.*.price.cache_write" => model.price.cache_write = price()?,
+            _ => {}
+        }
+        Ok(())
     }
 
     fn agent(&mut self, name: &str, setting: &Setting) -> Result<()> {

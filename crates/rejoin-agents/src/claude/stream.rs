@@ -80,6 +80,7 @@ impl StreamParser for Stream {
             usage: self.money.usage(),
             total: self.money.total(results),
             context: self.money.context(self.model.as_deref(), results),
+            used: None,
             model: self.model,
             tools_run: self.tools.run(),
             trail: self.tools.trail(|id| self.control.is_denied(id)),

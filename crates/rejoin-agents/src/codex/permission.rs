@@ -5,7 +5,36 @@
 //! also when they are called from the JavaScript tool of newer models. What it does not hold: MCP
 //! servers, and commands that a rule of the user's allows.
 
+use crate::adapter::Allows;
 use rejoin_core::{Envelope, PermissionMode};
+
+/// Seen on 0.166.0.
+pub(super) const ALLOWS: &[Allows] = &[
+    Allows {
+        mode: PermissionMode::ReadOnly,
+        read: "all files",
+        write: "no",
+        run: "commands that write nothing",
+        network: "no",
+        by: "sandbox read-only; the user's rules ignored, MCP servers and apps off",
+    },
+    Allows {
+        mode: PermissionMode::Edit,
+        read: "all files",
+        write: "in the folder, /tmp and TMPDIR",
+        run: "everything, within that",
+        network: "no, unless configured",
+        by: "sandbox workspace-write",
+    },
+    Allows {
+        mode: PermissionMode::Full,
+        read: "all files",
+        write: "all files",
+        run: "everything",
+        network: "everything",
+        by: "nothing",
+    },
+];
 
 /// Tools that go together, and how they are taken away.
 struct Kind {

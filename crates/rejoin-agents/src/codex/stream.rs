@@ -65,6 +65,7 @@ impl StreamParser for Stream {
             usage: self.usage,
             total: None,
             context: None,
+            used: None,
             tools_run: self.tools.run(),
             trail: self.tools.trail(&self.denied),
             denied: self.denied,

@@ -7,7 +7,36 @@
 //! the first is ignored where the machine has rules of an administrator. A denied tool is not even
 //! offered to the model, nor to its sub-agents (0.61.0, also in `yolo`).
 
+use crate::adapter::Allows;
 use rejoin_core::{Envelope, PermissionMode};
+
+/// Seen on 0.61.0. It cannot ask without a terminal: what it would have to ask for it leaves out.
+pub(super) const ALLOWS: &[Allows] = &[
+    Allows {
+        mode: PermissionMode::ReadOnly,
+        read: "in the folder",
+        write: "no",
+        run: "no",
+        network: "web search and fetch",
+        by: "policies: an exact list of tools; MCP tools denied",
+    },
+    Allows {
+        mode: PermissionMode::Edit,
+        read: "in the folder",
+        write: "in the folder",
+        run: "no, unless the user's policies allow it; with --tools shell",
+        network: "web search and fetch",
+        by: "approval mode auto_edit, and policies",
+    },
+    Allows {
+        mode: PermissionMode::Full,
+        read: "all files",
+        write: "all files",
+        run: "everything",
+        network: "everything",
+        by: "nothing; the user's own denials stay",
+    },
+];
 
 /// Tools that cannot change anything in the working folder. An exact set, because a list of what
 /// writes is never complete.

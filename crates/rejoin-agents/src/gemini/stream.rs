@@ -69,6 +69,7 @@ impl StreamParser for Stream {
             version: None,
             total: None,
             context: None,
+            used: None,
             denied: self.tools.denied(),
             tools_run: self.tools.run(),
             trail: self.tools.trail(),

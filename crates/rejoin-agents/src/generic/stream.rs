@@ -187,6 +187,7 @@ impl StreamParser for Stream {
             usage: self.usage,
             total: self.total,
             context: None,
+            used: (self.usage.input > 0).then_some(self.usage.input),
             denied: vec![],
             tools_run: 0,
             trail: vec![],

@@ -16,7 +16,7 @@ use crate::adapter::Allows;
 pub(super) const ALLOWS: &[Allows] = &[
     Allows {
         mode: PermissionMode::ReadOnly,
-        read: "in the folder",
+        read: "in the folder, no .env",
         write: "no",
         run: "no",
         network: "web search and fetch",
@@ -24,7 +24,7 @@ pub(super) const ALLOWS: &[Allows] = &[
     },
     Allows {
         mode: PermissionMode::Edit,
-        read: "in the folder",
+        read: "in the folder, no .env",
         write: "in the folder",
         run: "no; with --tools shell, edit",
         network: "web search and fetch",
@@ -44,7 +44,7 @@ pub(super) const ALLOWS: &[Allows] = &[
         write: "all files",
         run: "everything",
         network: "everything",
-        by: "nothing; questions are denied",
+        by: "nothing; the user's own denials stay, questions are denied",
     },
 ];
 

@@ -32,6 +32,7 @@ pub(super) struct Stream {
     trail: Vec<rejoin_core::ToolNote>,
     tools: u64,
     usage: Usage,
+    used: Option<u64>,
     dollars: Option<f64>,
     unknown: u64,
 }
@@ -93,6 +94,7 @@ impl StreamParser for Stream {
                 .or(self.seen.error.is_some().then_some(0.0))
                 .and_then(Micros::from_dollars),
             context: None,
+            used: self.used,
             denied: self.denied,
             tools_run: self.tools,
             trail: self.trail,
@@ -194,6 +196,7 @@ impl Stream {
         } else {
             0
         };
+        self.used = Some(input.saturating_add(read).saturating_add(write));
         self.usage.add(Usage {
             input,
             cache_read: read,

@@ -4,8 +4,9 @@ use rejoin_agents::{ProofRow, ProofState};
 use rejoin_core::{Outcome, PermissionMode, TotalsScope, TurnId};
 use rejoin_model::{ModelServer, Options, Step, ToolCall};
 
+use super::CANARY;
+use super::bench::{Strange, strange};
 use super::stage::{Manner, Said, Stage, Stopped, Subject};
-use super::{CANARY, bench_of};
 use crate::leftovers;
 
 /// The rows, in the order in which they are tried. A session is not resumed by a binary for which
@@ -21,6 +22,7 @@ pub const ROWS: &[(&str, Weight)] = &[
     ("whole tree killed", Weight::Alone),
     ("refusal detected", Weight::Resume),
     ("no silent fresh start", Weight::Resume),
+    ("fork", Weight::Alone),
     ("restore in an empty home", Weight::Alone),
     ("restore in another folder", Weight::Alone),
 ];
@@ -297,38 +299,43 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// A session it cannot know: it must say so, and not begin another one in silence.
+    /// A session it cannot know: it must say so, and not begin another one in silence. And its fork.
     async fn refusal(&self, rows: &mut Rows<'_>) {
         self.server.clear();
-        let tried = bench_of(self.subject, self.server).await;
-        let asked = self.server.requests().iter().any(|r| r.script.is_some());
-        let (refused, fresh) = match &tried {
-            None => (Some("it could not be run".to_owned()), None),
-            Some((ran, unknown)) => {
-                let other = ran.session.as_ref().is_some_and(|s| s != unknown);
-                let said = match &ran.outcome {
-                    Outcome::Succeeded => "succeeded".to_owned(),
-                    Outcome::Failed(failure) | Outcome::Lost(failure) => failure.message.clone(),
-                    Outcome::Cancelled => "cancelled".to_owned(),
-                };
-                (
-                    (!ran.refused).then(|| format!("not recognised as a refusal: {said}")),
-                    (asked || ran.outcome == Outcome::Succeeded)
-                        .then(|| "it went on without the session it was told to resume".to_owned())
-                        .or_else(|| other.then(|| "it began another session".to_owned())),
-                )
-            }
+        let Some(Strange {
+            unknown: (ran, unknown),
+            went_on,
+            fork,
+        }) = strange(self.subject, self.server).await
+        else {
+            return;
         };
-        rows.judge(
-            "refusal detected",
-            refused,
-            "an unknown session is refused, and said to be",
-        );
-        rows.judge(
-            "no silent fresh start",
-            fresh,
-            "an unknown session is not replaced by a new one",
-        );
+        let said = match &ran.outcome {
+            Outcome::Succeeded => "succeeded".to_owned(),
+            Outcome::Failed(failure) | Outcome::Lost(failure) => failure.message.clone(),
+            Outcome::Cancelled => "cancelled".to_owned(),
+        };
+        let refused = (!ran.refused).then(|| format!("not recognised as a refusal: {said}"));
+        let evidence = "an unknown session is refused, and said to be";
+        rows.judge("refusal detected", refused, evidence);
+        let other = ran.session.as_ref().is_some_and(|s| *s != unknown);
+        let fresh = if went_on || ran.outcome == Outcome::Succeeded {
+            Some("it went on without the session it was told to resume".to_owned())
+        } else {
+            other.then(|| "it began another session".to_owned())
+        };
+        let evidence = "an unknown session is not replaced by a new one";
+        rows.judge("no silent fresh start", fresh, evidence);
+        match fork {
+            None => rows.add("fork", ProofState::NotTried, "it has no fork of its own"),
+            Some(wrong) => {
+                rows.judge(
+                    "fork",
+                    wrong.err(),
+                    "a copy knows what its parent knew, under its own id",
+                );
+            }
+        }
     }
 
     async fn restore(&self, rows: &mut Rows<'_>) -> Result<(), Stopped> {

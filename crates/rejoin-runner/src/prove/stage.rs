@@ -121,6 +121,7 @@ impl<'a> Stage<'a> {
             home: dir.path().join("rejoin"),
             agents: [(name.to_owned(), settings)].into(),
             env,
+            models: [].into(),
             described: vec![],
         };
         let hub = Hub {

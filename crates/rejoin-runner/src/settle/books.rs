@@ -1,9 +1,10 @@
 //! What a turn cost: its own share of what its CLI counted.
 
 use rejoin_agents::EndCause;
-use rejoin_core::{Class, Cost, Micros, Outcome, TotalsScope, Usage};
+use rejoin_core::{Class, Context, Cost, Micros, Outcome, TotalsScope, Usage};
 
 use super::run::Run;
+use crate::config::ModelConfig;
 
 impl Run<'_> {
     /// What its totals cover was proven for one version, and holds for no other.
@@ -72,6 +73,31 @@ impl Run<'_> {
         if cut_off {
             return Cost::Unknown;
         }
-        Cost::of_turn(self.totals(), self.ran.total, self.total_before())
+        let told = Cost::of_turn(self.totals(), self.ran.total, self.total_before());
+        // A CLI that speaks of tokens only: what the user says they cost.
+        match (self.ran.total, self.model_config(), self.usage()) {
+            (None, Some(model), Some(usage)) => model.price.of(usage).map_or(told, Cost::Known),
+            _ => told,
+        }
+    }
+
+    /// How full the session is. What the user says of the model's window counts.
+    pub(super) fn context(&self) -> Option<Context> {
+        let read = || self.reading().and_then(|reading| reading.context);
+        let told = self.ran.context.or_else(read);
+        let used = told.map(|context| context.used).or(self.ran.used);
+        let window = self.model_config().and_then(|model| model.window);
+        let window = window.or(told.map(|context| context.window));
+        used.zip(window)
+            .map(|(used, window)| Context { used, window })
+    }
+
+    fn model_config(&self) -> Option<&ModelConfig> {
+        let asked = self.plan.model.clone().or_else(|| self.model())?;
+        self.models.get(&asked).or_else(|| {
+            // `provider/model`, as some CLIs name them.
+            let (_, name) = asked.rsplit_once('/')?;
+            self.models.get(name)
+        })
     }
 }

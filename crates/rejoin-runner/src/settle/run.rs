@@ -1,5 +1,6 @@
 //! What a run left in its session: read once, then confirmed, or taken back.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rejoin_agents::{Adapter, Denied, Ran, Reading, Records, SessionAt};
@@ -7,6 +8,7 @@ use rejoin_core::{FileMark, Outcome, Pin, PinEffect, PinId, PinState, Seen, Sess
 use rejoin_hub::{AttemptPlan, PinEnd};
 use rejoin_store::Attempt;
 
+use crate::config::ModelConfig;
 use crate::folder;
 use crate::session::Sessions;
 
@@ -17,6 +19,7 @@ pub(super) struct Run<'a> {
     pub(super) plan: &'a AttemptPlan,
     pub(super) ran: &'a Ran,
     pub(super) folder: &'a Path,
+    pub(super) models: &'a BTreeMap<String, ModelConfig>,
     /// What was added to the session, and its mark.
     pub(super) read: Result<(FileMark, Reading), String>,
 }
@@ -173,7 +176,7 @@ impl Run<'_> {
             cursor: reading.cursor.clone(),
             total: self.total_kept(),
             usage: self.usage_kept(),
-            context: ran.context.or(reading.context),
+            context: self.context(),
             model: plan.model.clone().or_else(|| self.model()),
             provider: reading.provider.clone(),
             failures: 0,

@@ -53,6 +53,7 @@ pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>)
         env: std::env::vars_os()
             .filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
             .collect(),
+        models: config.prices.clone(),
         described: config.described.clone(),
     };
     let mut stored = Report::default();

@@ -175,3 +175,23 @@ fn a_prompt_may_be_an_argument_and_stdout_a_terminal() {
     turn(&world, 2, "resumed", &Value::Null, &[]);
     world.assert_quiet();
 }
+
+/// Money and window of a model are what the user says, where the CLI says nothing.
+#[test]
+fn a_model_costs_and_holds_what_the_user_says() {
+    let prices = "[models.m2]\nwindow = 2000\nprice.input = 3\nprice.output = 15\n";
+    let mut world = world(|section| without("cost_from")(section) + "\n" + prices);
+    let first = turn(&world, 1, "started", &json!("first_turn"), &["-m", "m2"]);
+    let read = first["usage"]["input"].as_u64().unwrap();
+    let dollars = (read as f64 * 3.0 + 7.0 * 15.0) / 1e6;
+    let cost = first["cost_usd"].as_f64().unwrap();
+    assert!((cost - dollars).abs() < 1e-6, "{cost}, not {dollars}");
+    assert_eq!(first["context"], json!({"used": read, "window": 2000}));
+    // Another model: nobody has said anything of it.
+    let second = turn(&world, 2, "resumed", &Value::Null, &["-m", "m3"]);
+    let unknown = (&Value::Null, &Value::Null);
+    assert_eq!((&second["cost_usd"], &second["context"]), unknown);
+    turn(&world, 3, "resumed", &Value::Null, &["-m", "m2"]);
+    world.set("REJOIN_RESUME_CONTEXT_THRESHOLD", "0.2");
+    turn(&world, 4, "reseeded", &json!("context_full"), &["-m", "m2"]);
+}

@@ -27,7 +27,8 @@ case "$(cat {mood} 2>/dev/null)" in
         *) args+=("$1"); shift;;
       esac
     done
-    exec {real} "${{args[@]}}";;
+    # Says so only when it is over: one that says so at once is stopped before a tool runs.
+    out=$(head -n 1 | {real} "${{args[@]}}"); echo "$out";;
   moves)
     {real} "$@" | sed -u '/"subtype":"init"/{{p;s/"session_id":"[^"]*"/"session_id":"moved"/}}';;
   aborts)
