@@ -13,12 +13,14 @@ use crate::accept::to_json;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
 
-/// All that is needed to settle a run, also by a process that did not start it.
+/// All that is needed to settle a run, also by a process that did not start it, or by a newer build:
+/// fields are only added, and a missing one has its default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptPlan {
     /// Its id, or, until the CLI has chosen one, a name that is ours.
     pub session: SessionId,
     /// The CLI was told this id; else it chooses one itself.
+    #[serde(default = "told")]
     pub asked: bool,
     /// The value of the scope with the new message: folded with the answer it becomes the pin's.
     pub value: [u8; 32],
@@ -28,11 +30,13 @@ pub struct AttemptPlan {
     pub totals: TotalsScope,
     pub model: Option<String>,
     /// What its token counts cover.
+    #[serde(default = "unproven")]
     pub usage: TotalsScope,
     /// The agent's own home, and where in it the session lies; none: the CLI has yet to choose.
     pub home: String,
     pub session_file: Option<String>,
     /// How a reader of the session will name the prompt.
+    #[serde(default)]
     pub prompt: String,
     /// The session as confirmed before this run; none: a new one.
     pub confirmed: Option<Confirmed>,
@@ -42,6 +46,15 @@ pub struct AttemptPlan {
     /// What was not in the folder, and is not to stay there if it is left behind empty.
     #[serde(default)]
     pub litter: Vec<String>,
+}
+
+// What a build before these fields meant.
+fn told() -> bool {
+    true
+}
+
+fn unproven() -> TotalsScope {
+    TotalsScope::Unproven
 }
 
 /// What a resumed session was before the run.
@@ -66,8 +79,12 @@ impl AttemptPlan {
     }
 
     pub fn read(attempt: &Attempt) -> Result<Self> {
-        serde_json::from_value(attempt.plan.clone())
-            .map_err(|e| Error::Internal(format!("the plan of an attempt cannot be read: {e}")))
+        let mut plan: Self = serde_json::from_value(attempt.plan.clone())
+            .map_err(|e| Error::Internal(format!("the plan of an attempt cannot be read: {e}")))?;
+        if plan.prompt.is_empty() {
+            plan.prompt.clone_from(&attempt.prompt_id);
+        }
+        Ok(plan)
     }
 }
 
