@@ -2,8 +2,8 @@
 //! renamed.
 
 use rejoin_core::{
-    Context, ConversationId, MessageId, MessageState, Role, Sent, ToolNote, TurnId, TurnStatus,
-    Usage,
+    Class, Context, ConversationId, MessageId, MessageState, Role, Sent, ToolNote, TurnId,
+    TurnStatus, Usage,
 };
 use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
 use serde::Serialize;
@@ -218,6 +218,23 @@ fn message_view(stored: StoredMessage) -> MessageView {
     }
 }
 
+/// Every turn that ended without an answer says why.
+fn error_view(turn: &StoredTurn, conversation: &str) -> Option<ErrorView> {
+    let (class, message, advice) = match (&turn.error, turn.status) {
+        (Some(e), _) => (e.class.as_str(), e.message.clone(), e.class),
+        (None, TurnStatus::Cancelled) => {
+            let message = "it was cancelled before it had answered";
+            ("cancelled", message.into(), Class::Interrupted)
+        }
+        (None, _) => return None,
+    };
+    Some(ErrorView {
+        class: class.to_owned(),
+        message,
+        next: Some(advice.advise(conversation)),
+    })
+}
+
 async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
     let conversation = read.conversation(turn.conversation).await?;
     let conversation =
@@ -252,11 +269,7 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
             .or_else(|| turn.request["model"].as_str().map(str::to_owned)),
         status: turn.status.to_string(),
         text: reply.map(|m| m.message.text),
-        error: turn.error.as_ref().map(|e| ErrorView {
-            class: e.class.to_string(),
-            message: e.message.clone(),
-            next: Some(e.class.advise(&handle)),
-        }),
+        error: error_view(&turn, &handle),
         summary: turn.summary.clone(),
         verdict: turn.verdict.map(|v| v.to_string()),
         reason: turn.reason.map(|r| r.to_string()),

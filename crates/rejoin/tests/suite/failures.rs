@@ -149,7 +149,7 @@ fn cancelled(
     kill(send.id() as i32, signal);
     let done = Done::of(send);
     let exit = if signal == "INT" { 130 } else { 143 };
-    let turn = story.failed(&done, ("cancelled", "", exit));
+    let turn = story.failed(&done, ("cancelled", "cancelled", exit));
     assert_eq!(turn["cost_usd"], Value::Null, "{turn}");
     Some(story)
 }

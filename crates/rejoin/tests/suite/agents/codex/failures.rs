@@ -72,7 +72,7 @@ fn cancelled(script: &str, signal: &str, exit: i32) -> Option<Talk> {
     };
     let (mut talk, send) = second_turn(world, script, &[], is_begun);
     stop(&send, signal);
-    let turn = talk.failed(&Done::of(send), ("cancelled", "", exit));
+    let turn = talk.failed(&Done::of(send), ("cancelled", "cancelled", exit));
     assert_eq!(turn["cost_usd"], Value::Null, "{turn}");
     Some(talk)
 }

@@ -69,7 +69,7 @@ fn cancelled(script: &str, signal: &str, under_way: impl Fn(&World) -> bool) -> 
     });
     kill(send.id() as i32, signal);
     let exit = if signal == "INT" { 130 } else { 143 };
-    talk.failed(&Done::of(send), ("cancelled", "", exit));
+    talk.failed(&Done::of(send), ("cancelled", "cancelled", exit));
     Some(talk)
 }
 

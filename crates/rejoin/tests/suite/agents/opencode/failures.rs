@@ -94,7 +94,7 @@ fn cancelled(script: &str, signal: &str) -> Option<Talk> {
     let (mut talk, send) = second_turn(script)?;
     kill(send.id() as i32, signal);
     let exit = if signal == "INT" { 130 } else { 143 };
-    let turn = talk.failed(&Done::of(send), ("cancelled", "", exit));
+    let turn = talk.failed(&Done::of(send), ("cancelled", "cancelled", exit));
     assert_eq!(turn["cost_usd"], Value::Null, "{turn}");
     let next = talk.good("resumed", &[]);
     assert_eq!(next["sent"]["caught_up"], 1);
