@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value, json};
 
 use crate::overlay::Overlay;
@@ -64,11 +65,10 @@ pub(super) fn settings(own: Option<&[u8]>) -> Result<Vec<u8>, String> {
         Some(bytes) => str::from_utf8(bytes).map_err(|_| "it is not text")?,
         None => "",
     };
-    let text = without_comments(text.trim_start_matches('\u{feff}'));
-    let mut settings = match text.trim() {
-        "" => Value::Object(Map::new()),
-        text => serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?,
-    };
+    let text = text.trim_start_matches('\u{feff}');
+    let parsed: Option<Value> =
+        parse_to_serde_value(text, &AS_WRITTEN).map_err(|e| format!("it is not JSON: {e}"))?;
+    let mut settings = parsed.unwrap_or_else(|| json!({}));
     let Value::Object(all) = &mut settings else {
         return Err("it is not a JSON object".into());
     };
@@ -104,42 +104,19 @@ fn section<'a>(
         .ok_or_else(|| format!("`{name}` is not an object"))
 }
 
-/// As the CLI reads it: comments are white space, but not inside a string.
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let end = match rest.as_bytes() {
-            [b'"', ..] => string_end(rest),
-            [b'/', b'/', ..] => {
-                rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
-                continue;
-            }
-            [b'/', b'*', ..] => {
-                rest = rest.find("*/").map_or("", |at| &rest[at + 2..]);
-                out.push(' ');
-                continue;
-            }
-            _ => c.len_utf8(),
-        };
-        out.push_str(&rest[..end]);
-        rest = &rest[end..];
-    }
-    out
-}
-
-/// Where a string that begins here ends.
-fn string_end(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            '"' if !escaped => return at + 1,
-            '\\' => escaped = !escaped,
-            _ => escaped = false,
-        }
-    }
-    text.len()
-}
+/// As the CLI reads it: JSON, but for comments.
+const AS_WRITTEN: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_loose_object_property_names: false,
+    allow_trailing_commas: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
 /// Sessions of a folder lie under a name that the CLI makes up, unless a folder there says already
 /// whose it is (0.61.0): so this one does.
@@ -202,7 +179,7 @@ mod tests {
              "sessionRetention": {"maxAge": "1d", "enabled": true}}} // end"#), @r#"{"a":"/* no */ // comment \" \\","context":{"fileFiltering":{"enableRecursiveFileSearch":false}},"general":{"maxAttempts":1,"sessionRetention":{"enabled":false,"maxAge":"1d"}}}"#);
         insta::assert_snapshot!(told(r#"{"general": {"maxAttempts": 10}}"#), @r#"{"context":{"fileFiltering":{"enableRecursiveFileSearch":false}},"general":{"maxAttempts":3,"sessionRetention":{"enabled":false}}}"#);
         insta::assert_snapshot!(told("[]"), @"it is not a JSON object");
-        insta::assert_snapshot!(told("{"), @"it is not JSON: EOF while parsing an object at line 1 column 1");
+        insta::assert_snapshot!(told("{"), @"it is not JSON: Unterminated object on line 1 column 2");
         insta::assert_snapshot!(told(r#"{"general": 1}"#), @"`general` is not an object");
         assert!(told(r#"{"policyPaths": ["x"]}"#).contains("policyPaths"));
         assert!(settings(Some(b"\xff")).is_err());
