@@ -80,6 +80,23 @@ pub trait Adapter: Send + Sync {
         vec![]
     }
 
+    /// What a repository brings along that would make the CLI run programs or allow more than the turn
+    /// may: one sentence, if there is such a thing. Asked of the folder and of those above it, up to the
+    /// root of the checkout (`here`: the folder itself); `read` gives a file of it, `list` names.
+    fn hazard(
+        &self,
+        _here: bool,
+        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
+        _list: &dyn Fn(&str) -> Vec<String>,
+    ) -> Option<String> {
+        None
+    }
+
+    /// Does the CLI leave empty files under the name of a session?
+    fn leaves_stubs(&self) -> bool {
+        false
+    }
+
     /// Paths in a message that the CLI would read if it were left its meaning (`--raw`).
     fn mentions(&self, _message: &str) -> Vec<String> {
         vec![]
@@ -212,8 +229,9 @@ pub struct Facts {
     /// What its money covers.
     pub totals: TotalsScope,
     /// What its token counts cover.
-    #[serde(default = "unproven")]
-    pub usage: TotalsScope,
+    /// None: of a build that did not ask; to be found out again.
+    #[serde(default)]
+    pub usage: Option<TotalsScope>,
     pub neutral: Neutral,
     /// What `doctor --prove` showed, row by row; empty: not asked yet.
     #[serde(default)]
@@ -239,10 +257,6 @@ pub enum ProofState {
     Broken,
     /// The CLI has no such thing, or it was not tried because something before it is broken.
     NotTried,
-}
-
-fn unproven() -> TotalsScope {
-    TotalsScope::Unproven
 }
 
 /// How text is kept from being taken for a command or a file of the CLI.

@@ -13,6 +13,7 @@ use crate::stream::StreamParser;
 mod classify;
 mod command;
 mod environment;
+mod hazard;
 mod home;
 mod neutral;
 mod permission;
@@ -70,6 +71,19 @@ impl Adapter for Gemini {
 
     fn mentions(&self, message: &str) -> Vec<String> {
         neutral::paths(message)
+    }
+
+    fn hazard(
+        &self,
+        here: bool,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
+        _list: &dyn Fn(&str) -> Vec<String>,
+    ) -> Option<String> {
+        hazard::of(here, read)
+    }
+
+    fn leaves_stubs(&self) -> bool {
+        true
     }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {

@@ -183,9 +183,8 @@ impl Adapter for Generic {
             match filled(part, order) {
                 Some(arg) => args.push(arg),
                 // The flag in front of it has lost its value.
-                None if args
-                    .last()
-                    .is_some_and(|before: &String| before.starts_with('-')) =>
+                None if part == "{model}"
+                    && args.last().is_some_and(|a: &String| a.starts_with('-')) =>
                 {
                     args.pop();
                 }
@@ -193,7 +192,9 @@ impl Adapter for Generic {
             }
         }
         if config.prompt_as_argument {
-            args.push(prompt.clone());
+            // What begins like a flag is not to be one.
+            let dash = if prompt.starts_with('-') { "\n" } else { "" };
+            args.push(format!("{dash}{prompt}"));
         }
         CommandSpec {
             args,
@@ -252,7 +253,7 @@ impl Adapter for Generic {
                 format!("{folder}/{name}")
             }),
             (_, parts) => {
-                let (begins, ends) = parts.unwrap_or((name.as_str(), ""));
+                let (begins, ends) = parts.unwrap_or(("", name.as_str()));
                 Place::Find {
                     folders: vec![folder.to_owned()],
                     begins: begins.to_owned(),

@@ -73,6 +73,22 @@ impl Adapter for OpenCode {
         permission::express(envelope)
     }
 
+    /// Plugins of a repository are run even where its configuration is switched off (1.18.33).
+    fn hazard(
+        &self,
+        _here: bool,
+        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
+        list: &dyn Fn(&str) -> Vec<String>,
+    ) -> Option<String> {
+        ["plugin", "plugins"].iter().find_map(|folder| {
+            let folder = format!(".opencode/{folder}");
+            let found = list(&folder).into_iter().next()?;
+            Some(format!(
+                "OpenCode would run the repository's {folder}/{found}; move it away, or allow everything (--permission full)"
+            ))
+        })
+    }
+
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
     }

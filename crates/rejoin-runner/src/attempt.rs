@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{ChosenBy, CommandSpec, MARKER, Place, Records, RunOrder, SessionAt};
-use rejoin_core::{Decision, SessionId, TurnPlan};
+use rejoin_core::{Decision, SessionId, TotalsScope, TurnPlan};
 use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, HubLink, PinStart, fault};
 use rejoin_store::TurnRecord;
 
@@ -124,7 +124,7 @@ impl<L: HubLink> Preparing<'_, L> {
             folder,
             runtime: looked.binary.facts.runtime.clone(),
             totals: looked.binary.facts.totals,
-            usage: looked.binary.facts.usage,
+            usage: looked.binary.facts.usage.unwrap_or(TotalsScope::Unproven),
             model: claimed.request.model.clone(),
             home,
             confirmed,

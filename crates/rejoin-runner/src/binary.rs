@@ -10,7 +10,7 @@ use rejoin_agents::{Adapter, Facts, Neutral};
 use rejoin_core::{Runtime, TotalsScope};
 use rejoin_hub::HubLink;
 
-use crate::config::{AgentConfig, RunnerConfig};
+use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::process::{Captured, SELF, capture};
 use crate::prove::{Proof, prove};
@@ -42,15 +42,19 @@ pub async fn find(
         install: adapter.install().into(),
     })?;
     let identity = identity(&path).map_err(Error::io(format!("looking at {}", path.display())))?;
-    if let Some(facts) = link.binary(&identity).await? {
+    let known = link.binary(&identity).await?;
+    if let Some(facts) = known.filter(|facts| facts.usage.is_some()) {
         return Ok(Binary {
             path,
             identity,
             facts,
         });
     }
-    let facts = find_out(config, adapter, &settings, &path).await?;
-    link.keep_binary(&identity, adapter.name(), &facts).await?;
+    let (facts, late) = find_out(config, adapter, &path).await?;
+    // What only a busy machine showed is not remembered.
+    if !late {
+        link.keep_binary(&identity, adapter.name(), &facts).await?;
+    }
     Ok(Binary {
         path,
         identity,
@@ -69,7 +73,7 @@ fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
         no_resume: None,
         proven: true,
         totals: TotalsScope::PerRun,
-        usage: TotalsScope::PerRun,
+        usage: Some(TotalsScope::PerRun),
         neutral: Neutral::ByPlace,
         rows: vec![],
         proven_at: None,
@@ -126,16 +130,16 @@ pub(crate) fn identity(path: &Path) -> std::io::Result<String> {
 pub(crate) async fn find_out(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
-    settings: &AgentConfig,
     path: &Path,
-) -> Result<Facts> {
+) -> Result<(Facts, bool)> {
     let runtime = version(config, adapter, path).await?;
     let Proof {
         resume,
         totals,
         usage,
         neutral,
-    } = prove(config, adapter, settings, path, &runtime).await;
+        late,
+    } = prove(config, adapter, path, &runtime).await;
     let said = adapter.totals();
     let (totals, usage) = (said.unwrap_or(totals), said.unwrap_or(usage));
     let no_resume = match (resume, adapter.probe()) {
@@ -146,16 +150,17 @@ pub(crate) async fn find_out(
             adapter.judge_probe(&text(&said.stdout), &text(&said.stderr))
         }
     };
-    Ok(Facts {
+    let facts = Facts {
         runtime,
         no_resume,
         proven: resume,
         totals,
-        usage,
+        usage: Some(usage),
         neutral,
         rows: vec![],
         proven_at: None,
-    })
+    };
+    Ok((facts, late))
 }
 
 /// What the program calls itself.
@@ -209,8 +214,11 @@ async fn ask(
         )
     });
     let done = call.await.map_err(|e| Error::Internal(e.to_string()))?;
-    done.map_err(Error::io(format!(
-        "asking {} for its version",
-        adapter.name()
-    )))
+    let asking = || format!("asking {} for its version", adapter.name());
+    let said = done.map_err(Error::io(asking()))?;
+    if said.timed_out {
+        let late = std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time");
+        return Err(Error::io(asking())(late));
+    }
+    Ok(said)
 }

@@ -49,12 +49,10 @@ pub async fn prove_again(
     seen: &mut dyn FnMut(&ProofRow),
 ) -> Result<Facts> {
     let identity = identity(path).map_err(Error::io(format!("looking at {}", path.display())))?;
-    let settings = config.agent(adapter.name());
-    let mut facts = find_out(config, adapter, &settings, path).await?;
+    let (mut facts, _late) = find_out(config, adapter, path).await?;
     let subject = Subject {
         adapter,
         program: path,
-        settings: &settings,
         facts: &facts,
         path: &config.var("PATH").unwrap_or_default(),
     };

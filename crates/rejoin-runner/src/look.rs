@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Adapter, Overlay, SessionAt, compose_env};
 use rejoin_core::{
-    Capability, EnvelopeFact, FileMark, Folder, FolderFact, PinFacts, Request, SessionFact,
-    Situation, SnapshotFact,
+    Capability, EnvelopeFact, FileMark, Folder, FolderFact, PermissionMode, PinFacts, Request,
+    SessionFact, Situation, SnapshotFact,
 };
 use rejoin_hub::{Candidate, HubLink, Outlook, TurnRequest};
 
@@ -95,7 +95,10 @@ pub async fn look(
         .ok_or_else(|| Error::Internal(format!("{agent} has no home: HOME is not set")))?;
     let overlay = adapter.overlay(&var);
     let as_root = nix::unistd::geteuid().is_root() && var("IS_SANDBOX").is_none();
-    let cannot = adapter.express(&request.envelope, as_root).err();
+    let cannot = adapter
+        .express(&request.envelope, as_root)
+        .err()
+        .or_else(|| hazard(adapter, request, &folder));
     let session = outlook
         .best()
         .map(|candidate| look_at(adapter, &home, &folder, candidate));
@@ -112,6 +115,27 @@ pub async fn look(
         cannot,
         cannot_resume: adapter.cannot_resume(),
     })
+}
+
+/// What the repository brings along that the CLI would obey, whatever the turn may do.
+fn hazard(adapter: &dyn Adapter, request: &TurnRequest, folder: &Folder) -> Option<String> {
+    if request.envelope.mode == PermissionMode::Full {
+        return None;
+    }
+    let here = Path::new(&folder.path);
+    let root = folder::git_root(here);
+    let above = here.ancestors();
+    above
+        .take_while(|f| *f == here || root.as_ref().is_some_and(|root| f.starts_with(root)))
+        .find_map(|place| {
+            let read = |file: &str| fs_err::read(place.join(file)).ok();
+            let list = |folder: &str| {
+                let entries = fs_err::read_dir(place.join(folder)).into_iter().flatten();
+                let names = entries.flatten().map(|entry| entry.file_name());
+                names.filter_map(|name| name.into_string().ok()).collect()
+            };
+            adapter.hazard(place == here, &read, &list)
+        })
 }
 
 /// What of our environment the CLI gets, and what the configuration adds.

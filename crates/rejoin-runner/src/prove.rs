@@ -2,13 +2,14 @@
 //! tokens, a home of its own. What is not proven is not relied on.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rejoin_agents::{Adapter, Neutral, ProofEnv};
 use rejoin_core::{Micros, Outcome, Runtime, TotalsScope};
 use rejoin_hub::Clock;
 use rejoin_model::{ModelServer, Options, Step, StepUsage};
 
-use crate::config::{AgentConfig, RunnerConfig};
+use crate::config::RunnerConfig;
 
 mod bench;
 mod matrix;
@@ -34,6 +35,8 @@ pub(crate) struct Proof {
     pub(crate) totals: TotalsScope,
     pub(crate) usage: TotalsScope,
     pub(crate) neutral: Neutral,
+    /// A run took too long: it showed nothing.
+    pub(crate) late: bool,
 }
 
 const NOTHING: Proof = Proof {
@@ -41,32 +44,36 @@ const NOTHING: Proof = Proof {
     totals: TotalsScope::Unproven,
     usage: TotalsScope::Unproven,
     neutral: Neutral::ByJoiner,
+    late: false,
 };
 
 /// Never fails: without a proof there is none.
 pub(crate) async fn prove(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
-    settings: &AgentConfig,
     program: &Path,
     runtime: &Runtime,
 ) -> Proof {
+    let late = AtomicBool::new(false);
+    let mut proof = NOTHING;
     for neutral in [Neutral::ByPlace, Neutral::ByJoiner] {
-        if let Some(proof) = two_turns(config, adapter, settings, program, runtime, neutral).await {
-            return proof;
+        if let Some(shown) = two_turns(config, adapter, program, runtime, neutral, &late).await {
+            proof = shown;
+            break;
         }
     }
-    NOTHING
+    proof.late = late.load(Ordering::Relaxed);
+    proof
 }
 
 /// None: with this way of keeping text from being taken for commands it did not work.
 async fn two_turns(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
-    settings: &AgentConfig,
     program: &Path,
     runtime: &Runtime,
     neutral: Neutral,
+    late: &AtomicBool,
 ) -> Option<Proof> {
     let scratch = tempfile::tempdir().ok()?;
     let (home, folder) = (scratch.path().join("home"), scratch.path().join("folder"));
@@ -89,12 +96,12 @@ async fn two_turns(
     let bench = Bench {
         model: model.as_deref(),
         adapter,
-        settings,
         program,
         runtime,
         folder: &folder,
         env: &env,
         neutral,
+        late,
     };
 
     let pin = Clock.pin_id().ok()?.to_string();
@@ -153,6 +160,7 @@ async fn two_turns(
         totals,
         usage,
         neutral,
+        late: false,
     })
 }
 

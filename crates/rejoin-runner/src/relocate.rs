@@ -21,13 +21,9 @@ pub(crate) async fn bring_here(
 ) -> Result<Confirmed> {
     let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
-    let file = if pin.folder.path == looked.folder.path {
-        mark
-    } else {
-        bring(looked, pin, session, mark)
-            .await
-            .map_err(Error::io("bringing the session to this folder"))?
-    };
+    let file = bring(looked, pin, session, mark)
+        .await
+        .map_err(Error::io("bringing the session to this folder"))?;
     let file = looked
         .sessions()
         .not_after(file, clock.now() / 1000)
@@ -67,16 +63,19 @@ async fn bring(
         Ok(file)
     };
     match looked.adapter.moving(&at, &read) {
+        // A session that says itself where it belongs may say so wrongly also here: after a turn in
+        // another folder that was taken back.
+        Moving::Rewrite(statements) => {
+            sessions
+                .rewrite(mark, statements, &looked.folder.path)
+                .await
+        }
+        _ if pin.folder.path == looked.folder.path => Ok(mark),
         Moving::Stays => Ok(mark),
         Moving::To(path) => copied(path),
         Moving::Into(folder) => {
             let name = mark.path.rsplit('/').next().unwrap_or(&mark.path);
             copied(format!("{folder}/{name}"))
-        }
-        Moving::Rewrite(statements) => {
-            sessions
-                .rewrite(&mark.path, statements, &looked.folder.path)
-                .await
         }
     }
 }

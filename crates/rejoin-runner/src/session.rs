@@ -80,6 +80,9 @@ impl Sessions<'_> {
         let Place::Find { begins, ends, .. } = self.adapter.place(at) else {
             return;
         };
+        if !self.adapter.leaves_stubs() {
+            return;
+        }
         let file = self.home.join(path);
         let Some(folder) = file.parent() else { return };
         for other in named(folder, &begins, &ends) {
@@ -130,15 +133,18 @@ impl Sessions<'_> {
         }
     }
 
-    /// Tells a session that says itself where it belongs that this is another folder now.
+    /// Tells a session that says itself where it belongs that this is its folder.
     pub async fn rewrite(
         &self,
-        path: &str,
+        mark: FileMark,
         statements: &[&'static str],
         folder: &str,
     ) -> io::Result<FileMark> {
-        database::rewrite(&self.home.join(path), statements, folder).await?;
-        database::mark(self.home, path)
+        let path = self.home.join(&mark.path);
+        match database::rewrite(&path, statements, folder).await? {
+            0 => Ok(mark),
+            _ => database::mark(self.home, &mark.path),
+        }
     }
 }
 

@@ -137,7 +137,7 @@ pub(crate) async fn refused_cleanly(
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;
-    run.unseen().is_empty()
+    run.unseen().is_empty() && !run.did_elsewhere().await
 }
 
 /// Ends what a shim that was killed could not end any more.

@@ -17,11 +17,8 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     add("-s", permission::sandbox(order.envelope.mode));
     add("-C", order.folder);
     // Otherwise a writable sandbox notes in the user's configuration that the folder is trusted.
-    let folder = quoted(order.folder);
-    add(
-        "-c",
-        &format!("projects={{{folder}={{trust_level=\"untrusted\"}}}}"),
-    );
+    // And what lies above it, or a repository that the user trusts would bring its own servers along.
+    add("-c", &untrusted(order.folder));
     // A policy that keeps variables from tools would lose the marker.
     add(
         "-c",
@@ -55,6 +52,15 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     }
 }
 
+fn untrusted(folder: &str) -> String {
+    let above = std::path::Path::new(folder).ancestors();
+    let folders = above.filter_map(|f| f.to_str()).filter(|f| *f != "/");
+    let entries: Vec<String> = folders
+        .map(|folder| format!("{}={{trust_level=\"untrusted\"}}", quoted(folder)))
+        .collect();
+    format!("projects={{{}}}", entries.join(","))
+}
+
 fn prompt(order: &RunOrder<'_>) -> String {
     let message = if order.raw {
         order.composed.message.clone()
@@ -82,10 +88,7 @@ mod tests {
     #[test]
     fn any_path_is_one_key() {
         for path in ["/w", "/a \"b\"\\c", "/é日\u{7f}\t\u{1}", "/a=b]c.d"] {
-            let text = format!(
-                "projects={{{}={{trust_level=\"untrusted\"}}}}",
-                quoted(path)
-            );
+            let text = untrusted(path);
             let table: toml::Table = text.parse().unwrap();
             assert!(table["projects"].get(path).is_some(), "{text}");
         }

@@ -61,17 +61,8 @@ pub(super) fn variable(home: &str) -> String {
 
 /// The user's settings, with what must not be left to them.
 pub(super) fn settings(own: Option<&[u8]>) -> Result<Vec<u8>, String> {
-    let text = match own {
-        Some(bytes) => str::from_utf8(bytes).map_err(|_| "it is not text")?,
-        None => "",
-    };
-    let text = text.trim_start_matches('\u{feff}');
-    let parsed: Option<Value> =
-        parse_to_serde_value(text, &AS_WRITTEN).map_err(|e| format!("it is not JSON: {e}"))?;
-    let mut settings = parsed.unwrap_or_else(|| json!({}));
-    let Value::Object(all) = &mut settings else {
-        return Err("it is not a JSON object".into());
-    };
+    let mut settings = parsed(own.unwrap_or_default())?;
+    let all = &mut settings;
     // Rules for one run can only be given in place of these.
     if all
         .get("policyPaths")
@@ -92,6 +83,19 @@ pub(super) fn settings(own: Option<&[u8]>) -> Result<Vec<u8>, String> {
     let filtering = section(section(all, "context")?, "fileFiltering")?;
     filtering.insert("enableRecursiveFileSearch".into(), false.into());
     serde_json::to_vec_pretty(&settings).map_err(|e| e.to_string())
+}
+
+/// As the CLI reads such a file.
+pub(super) fn parsed(bytes: &[u8]) -> Result<Map<String, Value>, String> {
+    let text = str::from_utf8(bytes).map_err(|_| "it is not text")?;
+    let text = text.trim_start_matches('\u{feff}');
+    let parsed: Option<Value> =
+        parse_to_serde_value(text, &AS_WRITTEN).map_err(|e| format!("it is not JSON: {e}"))?;
+    match parsed {
+        None => Ok(Map::new()),
+        Some(Value::Object(all)) => Ok(all),
+        Some(_) => Err("it is not a JSON object".into()),
+    }
 }
 
 fn section<'a>(

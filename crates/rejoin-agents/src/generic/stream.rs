@@ -1,6 +1,6 @@
 //! What a described CLI prints.
 
-use rejoin_core::{Class, EventBody, Failure, Micros, Outcome, SessionId, Usage};
+use rejoin_core::{Class, EventBody, Failure, Micros, Outcome, SessionId, TotalsScope, Usage};
 use serde_json::Value;
 
 use super::GenericConfig;
@@ -10,6 +10,9 @@ pub(super) struct Stream {
     name: &'static str,
     config: GenericConfig,
     session: Option<SessionId>,
+    /// It named its session before anything else.
+    named_first: bool,
+    lines: u64,
     text: String,
     usage: Usage,
     total: Option<Micros>,
@@ -28,6 +31,8 @@ impl Stream {
             name,
             config,
             session: None,
+            named_first: false,
+            lines: 0,
             text: String::new(),
             usage: Usage::default(),
             total: None,
@@ -39,6 +44,7 @@ impl Stream {
     }
 
     fn json(&mut self, line: &Value) -> Vec<EventBody> {
+        self.lines += 1;
         let config = &self.config;
         let mut events = vec![];
         let number = |pick: &Option<super::Pick>| pick.as_ref()?.find(line)?.as_u64();
@@ -53,6 +59,7 @@ impl Stream {
                 tools: vec![],
                 permission: None,
             });
+            self.named_first = self.lines == 1;
             self.session = Some(id);
         }
         for text in config.text_from.iter().filter_map(|p| p.text(line)) {
@@ -62,8 +69,14 @@ impl Stream {
                 parent_tool: None,
             });
         }
-        self.usage.input += number(&config.input_from).unwrap_or(0);
-        self.usage.output += number(&config.output_from).unwrap_or(0);
+        let adds_up = config.totals == Some(TotalsScope::Cumulative);
+        let count = |before: u64, now: Option<u64>| match now {
+            Some(now) if adds_up => now,
+            Some(now) => before.saturating_add(now),
+            None => before,
+        };
+        self.usage.input = count(self.usage.input, number(&config.input_from));
+        self.usage.output = count(self.usage.output, number(&config.output_from));
         let cost = config
             .cost_from
             .as_ref()
@@ -79,16 +92,23 @@ impl Stream {
         events
     }
 
+    /// Only what it says before anything else: what its tools did, nobody tells us.
     fn refused(&self, end: &End) -> bool {
         let said = self.config.refused.as_ref().is_some_and(|words| {
             let spoken = self.stderr.iter().chain(&self.error);
-            self.text.is_empty() && spoken.into_iter().any(|line| line.contains(words.as_str()))
+            self.text.is_empty()
+                && self.lines <= 1
+                && spoken.into_iter().any(|line| line.contains(words.as_str()))
         });
-        let other = match (&end.asked_session, &self.session) {
+        let other = self.moved(end);
+        said || (other && self.named_first)
+    }
+
+    fn moved(&self, end: &End) -> bool {
+        match (&end.asked_session, &self.session) {
             (Some(asked), Some(opened)) => asked != opened,
             _ => false,
-        };
-        said || other
+        }
     }
 
     fn outcome(&self, end: &End) -> Outcome {
@@ -97,6 +117,10 @@ impl Stream {
         if self.refused(end) {
             let message = format!("{name} does not know the session");
             return failed(Class::Refused, message);
+        }
+        if self.moved(end) {
+            let message = format!("{name} went on in another session");
+            return failed(Class::NotRecorded, message);
         }
         let finished = self.config.done_on.is_none() || self.done;
         let seen = end.code == Some(0) || (end.cause == EndCause::Unseen && self.done);

@@ -23,7 +23,7 @@ pub(super) const LINES: &str = "
         and m.rowid >= coalesce((select rowid from message where id = $1), 0)
     order by m.time_created, m.id";
 
-pub(super) const MOVE: &[&str] = &["update session set directory = $1"];
+pub(super) const MOVE: &[&str] = &["update session set directory = $1 where directory <> $1"];
 
 /// The CLI sorts by its messages' times and takes one dated in the future for its newest: it then
 /// swallows the prompt, or answers the old one for ever. So all are moved back by as much as the

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rejoin_agents::{Adapter, ChosenBy, End, Neutral, Place, Ran, RunOrder, SessionAt};
@@ -16,7 +17,6 @@ use rejoin_model::ModelServer;
 
 use super::ready;
 use super::stage::Subject;
-use crate::config::AgentConfig;
 use crate::overlay;
 use crate::process::capture;
 use crate::session::Sessions;
@@ -47,15 +47,16 @@ pub(super) async fn strange(subject: Subject<'_>, server: &ModelServer) -> Optio
     let (home, folder) = (scratch.path().join("home"), scratch.path().join("folder"));
     fs_err::create_dir_all(&folder).ok()?;
     let (env, model) = ready(subject.adapter, &server.url(), &home, subject.path)?;
+    let late = AtomicBool::new(false);
     let bench = Bench {
         adapter: subject.adapter,
-        settings: subject.settings,
         program: subject.program,
         runtime: &subject.facts.runtime,
         folder: &folder,
         env: &env,
         model: model.as_deref(),
         neutral: subject.facts.neutral,
+        late: &late,
     };
     let pin = Clock.pin_id().ok()?.to_string();
     let known = bench
@@ -103,12 +104,13 @@ fn is_fork(ran: &Ran, parent: &SessionId, server: &ModelServer) -> Result<(), St
 pub(super) struct Bench<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) adapter: &'static dyn Adapter,
-    pub(super) settings: &'a AgentConfig,
     pub(super) program: &'a Path,
     pub(super) runtime: &'a Runtime,
     pub(super) folder: &'a Path,
     pub(super) env: &'a [(String, String)],
     pub(super) neutral: Neutral,
+    /// Set if a run took too long.
+    pub(super) late: &'a AtomicBool,
 }
 
 impl Bench<'_> {
@@ -163,7 +165,8 @@ impl Bench<'_> {
             model: self.model,
             envelope: &Envelope::default(),
             tool_servers: &[],
-            extra_args: &self.settings.args,
+            // A proof is of the binary: what the user adds may lead it away from the model here.
+            extra_args: &[],
             max_cost: None,
             outside: &[],
             raw: false,
@@ -192,6 +195,10 @@ impl Bench<'_> {
             )
         });
         let said = call.await.ok()?.ok()?;
+        if said.timed_out {
+            self.late.store(true, Ordering::Relaxed);
+            return None;
+        }
         let mut parser = self.adapter.parser();
         for line in said.stdout.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
             parser.line(line);

@@ -199,7 +199,10 @@ impl Play<'_> {
             Some(said.what())
         };
         let resumed = rows.judge("resume", broken, "every message of before shown once");
-        let (state, evidence) = match (self.subject.facts.totals, self.subject.facts.usage) {
+        let (state, evidence) = match (
+            self.subject.facts.totals,
+            self.subject.facts.usage.unwrap_or(TotalsScope::Unproven),
+        ) {
             (_, TotalsScope::Unproven) => (
                 ProofState::Broken,
                 "not proven: tokens of resumed turns are unknown",
@@ -245,20 +248,19 @@ impl Play<'_> {
         let text = format!("{} #s:proof-tool-6", word(6));
         let denied = self.say(&text, PermissionMode::ReadOnly).await?;
         let leaked = self.stage.folder().join("denied.txt").exists();
-        let broken = if leaked {
-            Some("a read-only turn on a resumed session wrote a file".to_owned())
+        let what = "tool list obeyed on resume";
+        if leaked {
+            rows.broken(what, "a read-only turn on a resumed session wrote a file");
         } else if !ran {
-            Some(format!(
-                "a tool that was allowed did not run: {}",
-                allowed.what()
-            ))
-        } else if denied.turn.verdict.as_deref() != Some("resumed") {
-            Some(denied.what())
+            // Perhaps nothing may run here at all; then nothing was shown.
+            let why = format!("a command did not run under full: {}", allowed.what());
+            rows.add(what, ProofState::NotTried, &why);
         } else {
-            None
-        };
-        let evidence = "a command ran under full, and did not when read-only";
-        rows.judge("tool list obeyed on resume", broken, evidence);
+            let resumed = denied.turn.verdict.as_deref() == Some("resumed");
+            let broken = (!resumed).then(|| denied.what());
+            let evidence = "a command ran under full, and did not when read-only";
+            rows.judge(what, broken, evidence);
+        }
         let asked = [&allowed, &denied];
         let odd = asked
             .iter()
@@ -289,13 +291,15 @@ impl Play<'_> {
             .iter()
             .filter(|m| !m.command.contains(" shim "))
             .count();
-        let broken = match (said.turn.status.as_str(), left) {
-            ("cancelled", 0) => None,
-            ("cancelled", _) => Some(format!("{left} processes live on")),
-            _ => Some(format!("its tools did not run: {}", said.what())),
-        };
+        let what = "whole tree killed";
+        if said.turn.status != "cancelled" && left == 0 {
+            let why = format!("a command did not run under full: {}", said.what());
+            rows.add(what, ProofState::NotTried, &why);
+            return Ok(());
+        }
+        let broken = (left > 0).then(|| format!("{left} processes live on"));
         let evidence = "a cancelled turn with four background processes left none";
-        rows.judge("whole tree killed", broken, evidence);
+        rows.judge(what, broken, evidence);
         Ok(())
     }
 

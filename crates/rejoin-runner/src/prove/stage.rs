@@ -33,7 +33,6 @@ pub(super) enum Stopped {
 pub(crate) struct Subject<'a> {
     pub(crate) adapter: &'static dyn Adapter,
     pub(crate) program: &'a Path,
-    pub(crate) settings: &'a AgentConfig,
     pub(crate) facts: &'a Facts,
     pub(crate) path: &'a str,
 }
@@ -113,7 +112,6 @@ impl<'a> Stage<'a> {
         env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
         let settings = AgentConfig {
             bin: Some(subject.program.to_str()?.to_owned()),
-            args: subject.settings.args.clone(),
             ..AgentConfig::default()
         };
         let name = subject.adapter.name();

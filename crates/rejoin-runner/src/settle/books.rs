@@ -65,7 +65,7 @@ impl Run<'_> {
         let cut_off = match &self.ran.outcome {
             Outcome::Succeeded => false,
             Outcome::Failed(failure) => {
-                failure.class == Class::Interrupted
+                matches!(failure.class, Class::Interrupted | Class::Crashed)
                     || !matches!(cause, EndCause::ByItself | EndCause::Unseen)
             }
             Outcome::Cancelled | Outcome::Lost(_) => true,

@@ -101,6 +101,31 @@ impl Run<'_> {
         self.stopped().map(stopped).chain(begun).collect()
     }
 
+    /// It opened another session than it was told to, and a tool began there; or nobody can say.
+    pub(super) async fn did_elsewhere(&self) -> bool {
+        let Some(opened) = self
+            .ran
+            .session
+            .as_ref()
+            .filter(|s| **s != self.plan.session)
+        else {
+            return false;
+        };
+        let at = SessionAt {
+            folder: &self.plan.folder.path,
+            session: opened,
+            pin: &self.attempt.pin.to_string(),
+        };
+        // A session that was never written holds nothing.
+        let Some(path) = self.sessions().locate(&at) else {
+            return false;
+        };
+        match self.sessions().read_on(&path, None, None).await {
+            Ok((_, reading)) => !reading.begun.is_empty() || !reading.denied.is_empty(),
+            Err(_) => true,
+        }
+    }
+
     fn stopped(&self) -> impl Iterator<Item = &Denied> {
         self.reading()
             .into_iter()

@@ -55,6 +55,15 @@ impl Described<'_> {
                 "`agents.{name}.resume_args` needs a session: say where it stands with session_from, or pass {{session}} in start_args"
             )));
         }
+        let file = self.text("session_file");
+        if file
+            .as_ref()
+            .is_some_and(|file| !file.contains("{session}"))
+        {
+            return Err(Failure::config(format!(
+                "`agents.{name}.session_file` must contain {{session}}"
+            )));
+        }
         let mut permission = vec![];
         for mode in ["read-only", "edit", "full", "ask"] {
             if let (Some(args), Ok(mode)) =
@@ -87,7 +96,7 @@ impl Described<'_> {
                 "session" => TotalsScope::Cumulative,
                 _ => TotalsScope::PerRun,
             }),
-            session_file: self.text("session_file"),
+            session_file: file,
             session_user: self.pick("session_user")?,
             session_assistant: self.pick("session_assistant")?,
         }))

@@ -4,3 +4,4 @@ mod codex;
 mod described;
 mod gemini;
 mod opencode;
+mod repositories;

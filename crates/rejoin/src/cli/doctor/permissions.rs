@@ -58,4 +58,8 @@ mode that is missing from an agent's table is one it cannot be held to.
 
 `--tools` and `--deny-tools` take the agent's own names, or the aliases `shell`, `read`, `search`,
 `edit`, `web`. A denial of a conversation is not lifted by one of a turn.
+
+What a repository brings along does not widen a turn. Where the CLI would obey it whatever it is told
+(Gemini: settings, hooks and servers in `.gemini`, variables in `.env`; OpenCode: plugins in
+`.opencode`), the turn is refused unless its permission is `full`.
 ";

@@ -126,6 +126,7 @@ fn a_refusal_in_other_words() {
     breaks(mute, "refusal detected", "absent", "not recognised");
 }
 
+/// Nothing was shown, for or against: where an administrator forbids it, a good CLI runs nothing.
 #[test]
 fn tools_that_never_run() {
     let idle = r#"args=(); skip=
@@ -136,7 +137,21 @@ fn tools_that_never_run() {
           esac
         done
         exec "$real" "${args[@]}" --permission-mode dontAsk --tools Read --disallowedTools Bash"#;
-    breaks(idle, "tool list obeyed on resume", "absent", "did not run");
+    let Some(mut world) = World::of(REJOIN, &CLAUDE_197) else {
+        return;
+    };
+    stand_in(&mut world, idle);
+    let done = world.run(&["doctor", "--prove", "claude", "--json"]).ok();
+    let report = done.json();
+    let agents = report["agents"].as_array().unwrap();
+    let claude = agents.iter().find(|a| a["name"] == "claude").unwrap();
+    assert_eq!(claude["resume"], "proven", "{claude:#}");
+    for row in claude["proof"]["rows"].as_array().unwrap() {
+        let tools = ["tool list obeyed on resume", "whole tree killed"];
+        let tried = !tools.contains(&row["what"].as_str().unwrap());
+        let state = if tried { "proven" } else { "not_tried" };
+        assert_eq!(row["state"], state, "{row:#}");
+    }
 }
 
 #[test]

@@ -138,3 +138,17 @@ fn what_a_failed_turn_did_is_told_and_not_done_again() {
     let ran = std::fs::read_to_string(talk.world.work().join("ran.txt")).unwrap();
     assert_eq!(ran, "x\n");
 }
+
+/// The session says itself where it belongs, and was taken back together with that.
+#[test]
+fn a_turn_that_fails_elsewhere_leaves_the_session_at_home() {
+    let Some(world) = world() else { return };
+    let elsewhere = world.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let (home, elsewhere) = (world.work(), elsewhere.to_str().unwrap().to_owned());
+    let mut talk = begun(world, &[]);
+    let flags = ["-w", elsewhere.as_str(), "--relocate"];
+    talk.bad("#s:e400", &flags, ("failed", "invalid_request", 1));
+    let back = ["-w", home.to_str().unwrap(), "--timeout", "60s"];
+    talk.good("resumed", &back);
+}
