@@ -4,6 +4,7 @@ mod documents;
 mod explain;
 mod first_use;
 mod pages;
+mod rest;
 
 use rejoin_testkit::World;
 
