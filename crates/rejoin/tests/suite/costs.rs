@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 on_both_claudes!(
     every_turn_costs_what_it_costs,
+    ten_turns_sum_up_to_the_sessions_total,
     sub_agents_are_included,
     estimates_are_made_from_earlier_turns,
 );
@@ -75,6 +76,28 @@ fn every_turn_costs_what_it_costs(world: World) {
     let sum: f64 = turns.iter().map(cost).sum();
     assert_eq!(turns.len(), 5);
     assert_money(shown["conversation"]["cost_usd"].as_f64().unwrap(), sum);
+}
+
+/// Rising, so that none can pass for another; none is counted twice.
+fn ten_turns_sum_up_to_the_sessions_total(world: World) {
+    let mut story = Chronicle::new(world);
+    let prices = Prices::learn(&mut story);
+    let (mut tokens, mut dollars) = (0, 0.0);
+    for n in 3..=12 {
+        let output = 1000 * n as u32;
+        let script = answering(n, 10, output.into());
+        let turn = story.scripted(Continued::Resumed, &script, &[]);
+        assert_money(cost(&turn), prices.of(output));
+        tokens += turn["usage"]["output"].as_u64().unwrap();
+        dollars += cost(&turn);
+    }
+    assert_eq!(tokens, (3..=12).map(|n| 1000 * n).sum::<u64>());
+    let shown = story.world.run(&["show", "k", "--json"]).ok().json();
+    let learned: f64 = prices.of(100_000) + prices.cheap;
+    assert_money(
+        shown["conversation"]["cost_usd"].as_f64().unwrap(),
+        dollars + learned,
+    );
 }
 
 fn sub_agents_are_included(world: World) {

@@ -173,3 +173,46 @@ fn a_session_that_stays_in_its_folder() {
         exec "$real" "$@""#;
     breaks(bound, "restore in another folder", "proven", "rejected");
 }
+
+/// Only where the session is not known: otherwise it behaves.
+#[test]
+fn an_unknown_session_that_starts_afresh() {
+    let fresh = r#"if [ -n "$resume" ] && [ -z "$(files "$resume")" ]; then
+          args=()
+          for arg; do
+            case "$arg" in --resume) arg=--session-id ;; esac
+            args+=("$arg")
+          done
+          set -- "${args[@]}"
+        fi
+        exec "$real" "$@""#;
+    let Some(world) = breaks(fresh, "refusal detected", "absent", "not recognised") else {
+        return;
+    };
+    let claude = world.run(&["doctor", "--json"]).json()["agents"][0].clone();
+    let rows = claude["proof"]["rows"].as_array().unwrap();
+    let silent = rows.iter().find(|r| r["what"] == "no silent fresh start");
+    assert_eq!(silent.unwrap()["state"], "broken", "{rows:#?}");
+}
+
+#[test]
+fn a_fork_that_writes_to_its_parent() {
+    let same = r#"args=(); skip=; forks=
+        for arg; do [ "$arg" = --fork-session ] && forks=1; done
+        for arg; do
+          if [ -n "$skip" ]; then skip=; continue; fi
+          case "$arg" in
+            --fork-session) ;;
+            --session-id) [ -n "$forks" ] && skip=1 || args+=("$arg") ;;
+            *) args+=("$arg") ;;
+          esac
+        done
+        exec "$real" "${args[@]}""#;
+    breaks(same, "fork", "proven", "its parent's session");
+}
+
+#[test]
+fn counts_that_say_nothing() {
+    let mute = r#""$real" "$@" | sed -u 's/"[a-z_]*_tokens":[0-9]*/"x":0/g; s/"total_cost_usd":[0-9.e-]*/"x":0/g'"#;
+    breaks(mute, "scope of its totals", "proven", "not proven");
+}

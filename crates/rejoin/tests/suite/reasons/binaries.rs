@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rejoin_testkit::{
-    CLAUDE_NEW, CLAUDE_OLD, Chronicle, Continued, World, claude, on_both_claudes,
+    CLAUDE_NEW, CLAUDE_OLD, Chronicle, Continued, World, claude, on_both_claudes, on_cli,
 };
 
 on_both_claudes!(
@@ -16,7 +16,8 @@ on_both_claudes!(
 
 /// A script that stands in front of the real binary, which it knows as `$real`.
 fn wrapper(world: &World, name: &str, body: &str) -> PathBuf {
-    let real = &world.env["REJOIN_AGENTS_CLAUDE_BIN"];
+    let real = world.bin();
+    let real = real.display();
     let path = world.root().join(name);
     fs::write(&path, format!("#!/bin/sh\nreal={real}\n{body}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -47,6 +48,42 @@ fn a_fork_without_resume_is_told_everything(world: World) {
     story.turn(Continued::Reseeded("no_capability"), &[]);
     // What the fork wrote is a session of the same product: the real one goes on with it.
     story.world.use_claude(&real);
+    story.resumes(&[]);
+}
+
+on_cli!(codex_0_166_0, CODEX_166, without_resume, an_older_version);
+on_cli!(gemini_0_61_0, GEMINI_061, without_resume, an_older_version);
+on_cli!(opencode, OPENCODE, without_resume, an_older_version);
+
+/// A-51, for the CLIs that call it otherwise.
+fn without_resume(world: World) {
+    let real = world.bin();
+    let body = r#"for arg; do case "$arg" in
+             --resume|resume|-s) [ "$arg" != -s ] || [ "$1" = run ] || continue
+               echo "error: unexpected argument '$arg'" >&2; exit 2 ;;
+           esac; done
+           exec "$real" "$@""#;
+    let fork = wrapper(&world, "fork", body);
+    let mut story = Chronicle::begun(world);
+    story.world.use_bin(&fork);
+    story.turn(Continued::Reseeded("no_capability"), &[]);
+    story.world.use_bin(&real);
+    story.resumes(&[]);
+}
+
+/// A-25, A-49
+fn an_older_version(world: World) {
+    let real = world.bin();
+    let body = r#"if [ "$1" = --version ]; then
+             "$real" "$@" | sed 's/[0-9][0-9]*\.[0-9][0-9.]*/0.0.1/'; exit
+           fi
+           exec "$real" "$@""#;
+    let older = wrapper(&world, "older", body);
+    let mut story = Chronicle::begun(world);
+    story.world.use_bin(&older);
+    story.turn(Continued::Reseeded("other_runtime"), &[]);
+    // A newer one reads what an older one wrote.
+    story.world.use_bin(&real);
     story.resumes(&[]);
 }
 

@@ -131,10 +131,14 @@ fn send_killed_at_its_points() {
     talk.good("started", &TOOLS);
     let points = [
         ("after_accept", false),
+        ("after_claim", false),
+        ("after_look", false),
+        ("before_begin", false),
         ("after_begin", false),
         ("after_spec", false),
         ("after_spawn", true),
         ("mid_stream", true),
+        ("after_end", true),
         ("before_settle", true),
         ("after_read", true),
         ("before_finish", true),

@@ -51,7 +51,9 @@ fn survives(points: &[&str]) {
 #[test]
 fn every_point_before_it_runs() {
     survives(&[
+        "after_accept",
         "after_claim",
+        "after_look",
         "before_begin",
         "after_begin",
         "after_spec",

@@ -52,12 +52,26 @@ fn survives(points: &[&str]) {
 
 #[test]
 fn send_killed_before_it_runs() {
-    survives(&["after_begin", "after_spec", "after_spawn"]);
+    survives(&[
+        "after_accept",
+        "after_claim",
+        "after_look",
+        "before_begin",
+        "after_begin",
+        "after_spec",
+        "after_spawn",
+    ]);
 }
 
 #[test]
 fn send_killed_while_it_runs_and_after() {
-    survives(&["mid_stream", "before_settle", "after_read", "before_finish"]);
+    survives(&[
+        "mid_stream",
+        "after_end",
+        "before_settle",
+        "after_read",
+        "before_finish",
+    ]);
 }
 
 #[test]
