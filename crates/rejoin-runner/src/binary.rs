@@ -134,6 +134,7 @@ pub(crate) async fn find_out(
 ) -> Result<(Facts, bool)> {
     let runtime = version(config, adapter, path).await?;
     let Proof {
+        tried,
         resume,
         totals,
         usage,
@@ -142,7 +143,7 @@ pub(crate) async fn find_out(
     } = prove(config, adapter, path, &runtime).await;
     let said = adapter.totals();
     let (totals, usage) = (said.unwrap_or(totals), said.unwrap_or(usage));
-    let no_resume = match (resume, adapter.probe()) {
+    let asked = match (resume, adapter.probe()) {
         (true, _) | (false, None) => None,
         (false, Some(args)) => {
             let said = ask(config, adapter, path, args).await?;
@@ -150,6 +151,9 @@ pub(crate) async fn find_out(
             adapter.judge_probe(&text(&said.stdout), &text(&said.stderr))
         }
     };
+    // It knows the flag, and did not do what it says.
+    let failed = (tried && !resume && !late).then(|| "it did not resume when it was tried".into());
+    let no_resume = asked.or(failed);
     let facts = Facts {
         runtime,
         no_resume,

@@ -30,6 +30,8 @@ const ANSWER: &str = "word-of-the-first-answer";
 /// What two turns showed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proof {
+    /// The first turn went well, so that the second was a fair trial.
+    pub(crate) tried: bool,
     /// The second turn was shown the first one, once.
     pub(crate) resume: bool,
     pub(crate) totals: TotalsScope,
@@ -40,6 +42,7 @@ pub(crate) struct Proof {
 }
 
 const NOTHING: Proof = Proof {
+    tried: false,
     resume: false,
     totals: TotalsScope::Unproven,
     usage: TotalsScope::Unproven,
@@ -126,7 +129,11 @@ async fn two_turns(
         )
         .await
     else {
-        return Some(Proof { neutral, ..NOTHING });
+        return Some(Proof {
+            tried: true,
+            neutral,
+            ..NOTHING
+        });
     };
     let shown = server
         .requests()
@@ -156,6 +163,7 @@ async fn two_turns(
     };
     server.stop().await;
     Some(Proof {
+        tried: true,
         resume,
         totals,
         usage,
