@@ -8,6 +8,11 @@ pub trait StreamParser: Send {
     /// One complete line of stdout, without its newline; any bytes.
     fn line(&mut self, line: &[u8]) -> Vec<EventBody>;
 
+    /// What follows the last line end of stdout, once it is over. Lines of JSON are whole or nothing.
+    fn rest(&mut self, _bytes: &[u8]) -> Vec<EventBody> {
+        vec![]
+    }
+
     /// One line of stderr.
     fn stderr(&mut self, line: &[u8]);
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Facts, ProofRow};
+use rejoin_agents::{Adapter, Facts, ProofEnv, ProofRow};
 use rejoin_core::Runtime;
 use rejoin_hub::HubLink;
 
@@ -39,6 +39,12 @@ pub async fn runtime(
     version(config, adapter, path).await
 }
 
+/// Can this agent be led to the built-in model? One that the user describes cannot.
+pub fn provable(adapter: &dyn Adapter) -> bool {
+    let (url, home) = ("http://127.0.0.1:9", Path::new("/"));
+    adapter.proof(&ProofEnv { url, home }).is_some()
+}
+
 /// Everything that rejoin relies on is tried, whatever is known already; kept if there is a store.
 /// `seen` hears of each row as it is known.
 pub async fn prove_again(
@@ -50,6 +56,10 @@ pub async fn prove_again(
 ) -> Result<Facts> {
     let identity = identity(path).map_err(Error::io(format!("looking at {}", path.display())))?;
     let (mut facts, _late) = find_out(config, adapter, path).await?;
+    // An agent that cannot be led to the built-in model has not failed for that.
+    if !provable(adapter) {
+        return Ok(facts);
+    }
     let subject = Subject {
         adapter,
         program: path,

@@ -190,6 +190,7 @@ impl<L: HubLink> Pump<'_, L> {
                 Piece::Line(line) => drop(parser.line(&line.bytes)),
                 Piece::Torn(rest) => {
                     torn = true;
+                    events.extend(parser.rest(&rest.bytes));
                     events.push(EventBody::warning(format!(
                         "the last line is cut off after {} bytes",
                         rest.bytes.len()

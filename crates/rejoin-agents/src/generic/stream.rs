@@ -122,9 +122,10 @@ impl Stream {
             let message = format!("{name} went on in another session");
             return failed(Class::NotRecorded, message);
         }
+        let whole = !end.torn || self.config.text_from.is_empty();
         let finished = self.config.done_on.is_none() || self.done;
         let seen = end.code == Some(0) || (end.cause == EndCause::Unseen && self.done);
-        if seen && finished && !end.torn && self.error.is_none() && !self.text.trim().is_empty() {
+        if seen && finished && whole && self.error.is_none() && !self.text.trim().is_empty() {
             return Outcome::Succeeded;
         }
         let last = self.stderr.last().cloned();
@@ -149,7 +150,10 @@ impl Stream {
                     Class::Crashed,
                     format!("{name} was ended by signal {signal}"),
                 ),
-                (Some(0), None) => failed(Class::Unknown, format!("{name} gave no answer. {said}")),
+                (Some(0), None) => failed(
+                    Class::Unknown,
+                    format!("{name} gave no answer. {said}").trim_end().into(),
+                ),
                 (code, None) => {
                     let code = code.unwrap_or(-1);
                     failed(
@@ -185,6 +189,14 @@ impl StreamParser for Stream {
                 }]
             }
         }
+    }
+
+    /// Plain text needs no line end.
+    fn rest(&mut self, bytes: &[u8]) -> Vec<EventBody> {
+        if self.config.text_from.is_empty() {
+            return self.line(bytes);
+        }
+        vec![]
     }
 
     fn stderr(&mut self, line: &[u8]) {

@@ -25,7 +25,7 @@ pub(super) async fn look(
 ) -> Result<Vec<Value>> {
     report.section("agents");
     if let Some(name) = prove.filter(|n| *n != "all")
-        && runner.adapter(name).is_none_or(|a| a.program().is_none())
+        && runner.adapter(name).is_none_or(|a| !inspect::provable(a))
     {
         return Err(
             Failure::not_found(format!("there is no agent `{name}` to prove"))
@@ -34,7 +34,8 @@ pub(super) async fn look(
     }
     let mut seen = vec![];
     for adapter in runner.adapters() {
-        let wanted = prove.is_some_and(|name| name == "all" || name == adapter.name());
+        let wanted = prove.is_some_and(|name| name == "all" || name == adapter.name())
+            && inspect::provable(adapter);
         let look = Look {
             config,
             runner,

@@ -195,3 +195,25 @@ fn a_model_costs_and_holds_what_the_user_says() {
     world.set("REJOIN_RESUME_CONTEXT_THRESHOLD", "0.2");
     turn(&world, 4, "reseeded", &json!("context_full"), &["-m", "m2"]);
 }
+
+/// The smallest there is: what it prints is the answer, with or without a line end. Nobody can lead it
+/// to the built-in model, which is nothing against it.
+#[test]
+fn a_program_that_only_prints() {
+    let world = World::new(REJOIN);
+    let config = world.home().join(".config/rejoin/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let section = "[agents.echo]\nkind = \"command\"\nbin = \"/bin/cat\"\npermission.edit = []\n";
+    std::fs::write(&config, section).unwrap();
+    let done = world
+        .run(&["send", "-a", "echo", "-k", "k", "hello there"])
+        .ok();
+    assert_eq!(done.stdout, "hello there\n", "{done:?}");
+    let report = world.run(&["doctor", "--prove", "--json"]).json();
+    let agents = report["agents"].as_array().unwrap();
+    let echo = agents.iter().find(|a| a["name"] == "echo").unwrap();
+    assert_eq!(echo["proof"], Value::Null, "{echo:#}");
+    assert_ne!(echo["resume"], "absent", "{echo:#}");
+    let named = world.run(&["doctor", "--prove", "echo"]);
+    assert_eq!(named.code, 3, "{named:?}");
+}
