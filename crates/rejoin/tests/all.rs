@@ -25,4 +25,5 @@ mod suite {
     mod text_is_data;
     mod tidy;
     mod trust;
+    mod walks;
 }
