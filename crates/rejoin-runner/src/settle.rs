@@ -80,7 +80,13 @@ pub async fn settle(
                     "not recorded by {}: {why}; the next turn is told again",
                     claimed.turn.agent
                 ));
-                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep))
+                // A fork that cannot be confirmed would be made again with every turn.
+                let effect = if plan.forked.is_some() {
+                    PinEffect::Count
+                } else {
+                    PinEffect::Keep
+                };
+                (TurnStatus::Succeeded, run.take_back(effect))
             }
         },
         Outcome::Failed(failure) => (
