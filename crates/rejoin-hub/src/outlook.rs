@@ -134,21 +134,26 @@ impl Hub {
                 break;
             };
             at = parent.id;
-            for mut stored in read.pins_of(at, agent).await? {
-                let Some(pin) = stored.pin.as_mut() else {
-                    continue;
-                };
-                let most = best.as_ref().and_then(|b| b.stored.pin.as_ref());
-                if matches!(stored.state, PinState::Retired(_))
-                    || most.is_some_and(|most| most.seen.messages >= pin.seen.messages)
-                {
+            for stored in read.pins_of(at, agent).await? {
+                if matches!(stored.state, PinState::Retired(_)) {
                     continue;
                 }
-                let today = read.value_through(c, scope, state, pin.seen.last_seq);
-                if today.await? == Some(pin.seen.value) {
+                let earlier = read.earlier_pins(&stored).await?;
+                for mut pin in stored.pin.clone().into_iter().chain(earlier) {
+                    let most = best.as_ref().and_then(|b| b.stored.pin.as_ref());
+                    if most.is_some_and(|most| most.seen.messages >= pin.seen.messages) {
+                        break;
+                    }
+                    let today = read.value_through(c, scope, state, pin.seen.last_seq);
+                    if today.await? != Some(pin.seen.value) {
+                        continue;
+                    }
                     pin.failures += failures;
                     best = Some(Candidate {
-                        stored,
+                        stored: StoredPin {
+                            pin: Some(pin),
+                            ..stored.clone()
+                        },
                         prefix: Prefix::Holds,
                         forked_from: Some(read.short_handle(&parent.handle).await?),
                     });

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rejoin_agents::{Adapter, EndCause, Ran};
-use rejoin_core::{Outcome, PinEffect, ToolNote, TurnStatus};
+use rejoin_core::{Class, Failure, Outcome, PinEffect, ToolNote, TurnStatus};
 use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 
@@ -130,7 +130,7 @@ pub(crate) async fn refused_cleanly(
     folder: &Path,
     ran: &Ran,
 ) -> bool {
-    if !ran.refused || ran.tools_run > 0 {
+    if !(ran.refused || never_forked(plan, ran)) || ran.tools_run > 0 {
         return false;
     }
     let mut run = Run {
@@ -144,6 +144,13 @@ pub(crate) async fn refused_cleanly(
     };
     run.read = run.read().await;
     run.unseen().is_empty() && !run.did_elsewhere().await
+}
+
+/// A CLI that does not know how to fork complains of its arguments and opens no session.
+fn never_forked(plan: &AttemptPlan, ran: &Ran) -> bool {
+    let complained =
+        |failure: &Failure| matches!(failure.class, Class::NotStarted | Class::Unknown);
+    plan.forked.is_some() && ran.session.is_none() && ran.outcome.failure().is_some_and(complained)
 }
 
 /// Ends what a shim that was killed could not end any more.

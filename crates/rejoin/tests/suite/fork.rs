@@ -67,22 +67,54 @@ fn at_the_newest_message(world: World) {
     let mut grandchild = child.fork(&world, "h", &[]);
     let turn = grandchild.says(&world, 7, "resumed");
     assert_forked(&world, &turn, &own);
-    grandchild.says(&world, 8, "resumed");
     assert_eq!(files(&world).len(), before.len() + 3);
     world.assert_quiet();
 }
 
-/// Issue 5.4: what the session has seen of later messages cannot be taken from it, so all is told.
+/// Only ever added to, so that an earlier turn's end is still there.
+fn keeps_lines(world: &World) -> bool {
+    world.cli.agent() != "opencode"
+}
+
+/// Issue 5.4: also where the parent's session has seen more by now, whether the fork was made before
+/// or after that; where its earlier end cannot be had, all is told.
 fn at_an_earlier_message(world: World) {
     let mut parent = Branch::new("p");
-    parent.says(&world, 1, "started");
+    let first = parent.says(&world, 1, "started");
+    let session = first["session_id"].as_str().unwrap();
+    let mut early = parent.fork(&world, "early", &[]);
     parent.says(&world, 2, "resumed");
-    for (at, reason) in [(1, "first_turn"), (2, "no_session"), (3, "no_session")] {
-        let key = format!("c{at}");
-        let mut child = parent.fork(&world, &key, &["--at", &at.to_string()]);
-        let turn = child.says(&world, 2 + at, "reseeded");
-        assert_eq!(turn["reason"], reason, "{turn:#}");
-        child.says(&world, 10 + at, "resumed");
+    let before = files(&world);
+    let (verdict, reason) = if keeps_lines(&world) {
+        ("resumed", Value::Null)
+    } else {
+        ("reseeded", "no_session".into())
+    };
+    let turn = early.says(&world, 3, verdict);
+    assert_eq!(turn["reason"], reason, "{turn:#}");
+    if keeps_lines(&world) {
+        assert_forked(&world, &turn, session);
     }
-    parent.says(&world, 20, "resumed");
+    for at in 1..=3 {
+        let mut child = parent.fork(&world, &format!("c{at}"), &["--at", &at.to_string()]);
+        let n = 3 + at;
+        let turn = if at == 1 {
+            child.says(&world, n, "reseeded")
+        } else {
+            child.says(&world, n, verdict)
+        };
+        let expected = if at == 1 {
+            &"first_turn".into()
+        } else {
+            &reason
+        };
+        assert_eq!(&turn["reason"], expected, "{turn:#}");
+        if at == 3 && keeps_lines(&world) {
+            assert_eq!(turn["sent"]["caught_up"], 1, "{turn:#}");
+        }
+    }
+    for (file, bytes) in &before {
+        assert!(std::fs::read(file).unwrap() == *bytes, "{}", file.display());
+    }
+    early.says(&world, 7, "resumed");
 }
