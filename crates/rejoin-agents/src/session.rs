@@ -110,6 +110,8 @@ pub struct Reading {
     pub damaged_lines: u64,
     pub orphaned_calls: u64,
     pub compacted: bool,
+    /// How many of the entries lie before the last of those: a copy need not hold them.
+    pub summed_up: usize,
     /// How full it was at its last call, where the session says so and the stream does not.
     pub context: Option<Context>,
     /// Whose model it was held with, and which, where the session says so.
@@ -186,21 +188,12 @@ impl Reading {
     /// What was added to a copy of `origin`. Fails if the copy does not begin with all that was said
     /// there; the CLI's own words do not count.
     pub fn since(mut self, origin: &Self) -> Result<Self, String> {
-        let said = |entry: &&ReadEntry| !matches!(entry, ReadEntry::Synthetic);
-        let mut before = origin.entries.iter().filter(said).peekable();
-        let mut known = 0;
-        for entry in &self.entries {
-            match before.peek() {
-                Some(next) if *next == entry => drop(before.next()),
-                Some(_) if said(&entry) => break,
-                Some(_) => {}
-                None => break,
-            }
-            known += 1;
-        }
-        if before.peek().is_some() {
-            return Err("it does not hold what it was forked from".into());
-        }
+        let known = begins_with(&self.entries, &origin.entries);
+        let known = known.or_else(|| {
+            let replayed = origin.entries.get(origin.summed_up..)?;
+            begins_with(&self.entries, replayed)
+        });
+        let known = known.ok_or("it does not hold what it was forked from")?;
         self.entries.drain(..known);
         self.prompts.retain(|id| !origin.prompts.contains(id));
         self.compacted &= !origin.compacted;
@@ -254,6 +247,23 @@ impl Reading {
             Err("the answer is not in it".into())
         }
     }
+}
+
+/// How many of these were said before; none: not all that was.
+fn begins_with(entries: &[ReadEntry], before: &[ReadEntry]) -> Option<usize> {
+    let said = |entry: &&ReadEntry| !matches!(entry, ReadEntry::Synthetic);
+    let mut before = before.iter().filter(said).peekable();
+    let mut known = 0;
+    for entry in entries {
+        match before.peek() {
+            Some(next) if *next == entry => drop(before.next()),
+            Some(_) if said(&entry) => break,
+            Some(_) => {}
+            None => break,
+        }
+        known += 1;
+    }
+    before.peek().is_none().then_some(known)
 }
 
 /// Each of the old ones is taken away once: the same may have been done again.

@@ -213,3 +213,52 @@ fn tools_of_the_parent_are_not_the_turns_own() {
     assert_eq!(since.denied, [denied("2")]);
     assert!(!since.compacted);
 }
+
+/// Claude leaves out of a fork what it has summed up (2.1.197 and 2.1.325): the model is not shown it
+/// by the parent either.
+#[test]
+fn what_was_summed_up_need_not_be_in_a_copy() {
+    let claude = adapter("claude").unwrap();
+    let line = |uuid: &str, parent: Option<&str>, kind: &str, text: &str| {
+        serde_json::json!({
+            "type": kind, "uuid": uuid, "parentUuid": parent, "isSidechain": false,
+            "message": {"role": kind, "content": [{"type": "text", "text": text}]},
+        })
+        .to_string()
+    };
+    let boundary = r#"{"type":"system","subtype":"compact_boundary","uuid":"b","parentUuid":null,"logicalParentUuid":"a1"}"#;
+    let summary = r#"{"type":"user","uuid":"s","parentUuid":"b","isCompactSummary":true,"message":{"role":"user","content":"in short"}}"#;
+    let whole = [
+        line("u1", None, "user", "one"),
+        line("a1", Some("u1"), "assistant", "first"),
+        boundary.to_owned(),
+        summary.to_owned(),
+        line("u2", Some("s"), "user", "two"),
+        line("a2", Some("u2"), "assistant", "second"),
+    ];
+    let added = [
+        line("u3", Some("a2"), "user", "three"),
+        line("a3", Some("u3"), "assistant", "third"),
+    ];
+    let read = |lines: &[String]| {
+        let mut reader = claude.reader(None);
+        for line in lines {
+            reader.line(line.as_bytes());
+        }
+        reader.finish()
+    };
+    let origin = read(&whole);
+    assert!(origin.compacted && origin.connected);
+    let since = |from: usize, lost: usize| {
+        let mut lines = whole[from..].to_vec();
+        lines.drain(lines.len() - lost..);
+        let copy = read(&[&lines[..], &added[..]].concat());
+        copy.since(&origin)?.confirms("u3", "third")
+    };
+    assert_eq!(since(0, 0), Ok(()));
+    assert_eq!(since(2, 0), Ok(()));
+    // But what came after it must be.
+    assert!(since(2, 2).is_err());
+    assert!(since(3, 0).is_err());
+    assert!(since(4, 0).is_err());
+}
