@@ -19,6 +19,7 @@ mod suite {
     mod failures;
     mod fork;
     mod help;
+    mod history;
     mod look;
     mod reasons;
     mod safe;
@@ -26,4 +27,5 @@ mod suite {
     mod text_is_data;
     mod tidy;
     mod trust;
+    mod walks;
 }
