@@ -130,6 +130,10 @@ impl Hub {
         let mut best: Option<Candidate> = None;
         let mut at = c;
         for _ in 0..GENERATIONS {
+            // `rejoin reset` gives up what came along, too.
+            if read.was_reset(at).await? {
+                break;
+            }
             let Some(parent) = parent_of(&mut read, at).await? else {
                 break;
             };

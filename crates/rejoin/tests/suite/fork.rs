@@ -1,4 +1,5 @@
 //! A fork and what it was forked from: both go on, and neither hears of the other.
+#![expect(clippy::needless_pass_by_value, reason = "as every test on a world")]
 
 mod branch;
 mod costs;

@@ -116,7 +116,7 @@ pub(super) fn shown(world: &World, n: usize) -> Request {
     let about = |r: &Request| r.history().to_string().contains(&user(n));
     let mut asked = world.model.requests();
     asked.retain(about);
-    asked.pop().expect("the model was asked nothing")
+    asked.pop().unwrap()
 }
 
 /// Every session with its bytes.

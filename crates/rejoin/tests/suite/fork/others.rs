@@ -1,31 +1,41 @@
 //! What else can be asked of a fork, and what it does where the CLI does not.
 
 use rejoin_model::Step;
-use rejoin_testkit::{CLAUDE_NEW, CLAUDE_OLD, GEMINI_061, Model, OPENCODE, World, answer, runs};
+use rejoin_testkit::{
+    CLAUDE_NEW, CLAUDE_OLD, Done, GEMINI_061, Model, OPENCODE, World, answer, runs,
+};
 
 use super::assert_forked;
 use super::branch::Branch;
 
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 
-/// A parent with one turn, and a program in front of the real one that says this of a fork.
-fn without_fork(body: &str) {
-    let Some(mut world) = World::claude(REJOIN, CLAUDE_OLD) else {
-        return;
-    };
+/// A parent with one turn, its fork, and a program in front of the real one that does this instead of
+/// forking.
+fn without_fork(body: &str) -> Option<(World, Branch, Branch)> {
+    let mut world = World::claude(REJOIN, CLAUDE_OLD)?;
     let real = world.bin();
     let path = world.root().join("claude");
     let text = format!(
-        "#!/bin/sh\nfor arg; do if [ \"$arg\" = --fork-session ]; then {body} >&2; exit 1; fi; done\nexec {} \"$@\"\n",
+        "#!/bin/sh\nfor arg; do if [ \"$arg\" = --fork-session ]; then {body}; exit 1; fi; done\nexec {} \"$@\"\n",
         real.display()
     );
     world.script(&path, &text);
     world.use_bin(&path);
     let mut parent = Branch::new("p");
     parent.says(&world, 1, "started");
-    let mut child = parent.fork(&world, "c", &[]);
-    // What the CLI will refuse cannot be foreseen.
-    let turn = child.says_so(&world, 2, "reseeded", "#s:a2", &["--if-busy", "wait"]);
+    let child = parent.fork(&world, "c", &[]);
+    Some((world, parent, child))
+}
+
+/// What the CLI will refuse cannot be foreseen, so the prediction is not asked for.
+const UNFORESEEN: &[&str] = &["--if-busy", "wait"];
+
+fn told_instead(body: &str) {
+    let Some((world, mut parent, mut child)) = without_fork(body) else {
+        return;
+    };
+    let turn = child.says_so(&world, 2, "reseeded", "#s:a2", UNFORESEEN);
     assert_eq!(turn["reason"], "rejected", "{turn:#}");
     let attempts = turn["attempts"].as_array().unwrap();
     let statuses: Vec<_> = attempts.iter().map(|a| &a["status"]).collect();
@@ -37,12 +47,31 @@ fn without_fork(body: &str) {
 /// tried once more, told.
 #[test]
 fn a_refused_copy_is_told_instead() {
-    without_fork("echo 'No conversation found with session ID: x'");
+    told_instead("echo 'No conversation found with session ID: x' >&2");
 }
 
 #[test]
 fn a_cli_that_knows_no_fork_is_told_instead() {
-    without_fork("echo \"error: unknown option '--fork-session'\"");
+    told_instead("echo \"error: unknown option '--fork-session'\" >&2");
+}
+
+/// A fork that fails and fails is not tried for ever; the parent is not blamed for it.
+#[test]
+fn a_fork_that_never_works_is_given_up() {
+    let Some((world, mut parent, mut child)) = without_fork("kill -9 $$") else {
+        return;
+    };
+    for n in [2, 3] {
+        let done = Done::of(child.starts(&world, n));
+        let turn = done.json();
+        let told = (&turn["error"]["class"], &turn["verdict"]);
+        assert_eq!(told, (&"crashed".into(), &"resumed".into()), "{turn:#}");
+        child.unanswered(n);
+    }
+    let turn = child.says(&world, 4, "reseeded");
+    assert_eq!(turn["reason"], "session_retired", "{turn:#}");
+    child.says(&world, 5, "resumed");
+    parent.says(&world, 6, "resumed");
 }
 
 /// B-14 and the like hold for the first turn of a fork as for any.
@@ -97,6 +126,27 @@ fn every_agent_brings_its_own_session() {
         // The demo agent repeats what it was told.
         assert!(asked.contains(word), "{word}: {asked}");
     }
+}
+
+/// What came along is given up with the rest, also by a fork of the fork; and comes back.
+#[test]
+fn a_reset_gives_up_the_parents_session() {
+    let world = World::new(REJOIN);
+    let say = |key: &str| {
+        let args = ["send", "--json", "-k", key, "-a", "demo", "hello"];
+        let turn = world.run(&args).ok().json();
+        (turn["verdict"].clone(), turn["reason"].clone())
+    };
+    say("p");
+    for key in ["c", "u"] {
+        world.run(&["fork", "p", "-k", key]).ok();
+        world.run(&["reset", key]).ok();
+    }
+    world.run(&["fork", "c", "-k", "g"]).ok();
+    world.run(&["undo", "u"]).ok();
+    let told = ("reseeded".into(), "no_session".into());
+    assert_eq!((say("g"), say("c")), (told.clone(), told));
+    assert_eq!(say("u").0, "resumed");
 }
 
 /// What the parent's tools did is shown once, also in the fork.
