@@ -198,6 +198,7 @@ impl World {
             session: self.look(slot),
             snapshot: snapshot(slot, &scoped, turn.snapshots),
             in_use: against(Obstacle::InUse).then_some(9),
+            forked_from: None,
         });
         let runtime = runtime(if against(Obstacle::OlderRuntime) {
             "1.0"
