@@ -11,6 +11,7 @@ use crate::environment::EnvRules;
 use crate::overlay::Overlay;
 use crate::session::{ChosenBy, Moving, Place, Records, SessionAt, SessionReader, is_uuid};
 use crate::stream::StreamParser;
+use crate::terminal::TerminalOrder;
 
 /// A coding CLI.
 pub trait Adapter: Send + Sync {
@@ -108,6 +109,19 @@ pub trait Adapter: Send + Sync {
     /// none: the CLI has no such thing.
     fn fork(&self, _resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
         None
+    }
+
+    /// What makes the CLI print which flags its terminal interface knows; none: nobody has to ask.
+    fn terminal_help(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// The CLI's own terminal interface on a session. Else one sentence saying why it cannot be had.
+    fn terminal(&self, _order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
+        Err(format!(
+            "{} has no terminal interface that could be opened",
+            self.name()
+        ))
     }
 
     fn parser(&self) -> Box<dyn StreamParser>;

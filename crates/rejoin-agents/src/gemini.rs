@@ -9,6 +9,7 @@ use crate::environment::EnvRules;
 use crate::overlay::Overlay;
 use crate::session::{Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
+use crate::terminal::TerminalOrder;
 
 mod classify;
 mod command;
@@ -20,6 +21,7 @@ mod permission;
 mod probe;
 mod session;
 mod stream;
+mod terminal;
 mod wire;
 
 pub(crate) struct Gemini;
@@ -98,6 +100,10 @@ impl Adapter for Gemini {
             .args
             .splice(at..=at + 1, ["--session-file".to_owned(), file]);
         Some(resume)
+    }
+
+    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
+        Ok(terminal::command(order))
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

@@ -30,3 +30,5 @@ mod opencode_session;
 mod opencode_stream;
 #[path = "all/order.rs"]
 mod order;
+#[path = "all/terminal.rs"]
+mod terminal;

@@ -9,7 +9,8 @@ use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
 
 /// One line per message, as the CLI replays them: by time, then by id. Sub-agents have sessions of
 /// their own, with a parent. The cursor is the last message that was confirmed; it comes again, as
-/// the first line, which shows that nothing was put before it.
+/// the first line, which shows that nothing was put before it, and its session is the one that is
+/// read: at a terminal others can be begun beside it (`/new`).
 pub(super) const LINES: &str = "
     select json_object(
         'id', m.id,
@@ -20,6 +21,7 @@ pub(super) const LINES: &str = "
             from (select data from part where message_id = m.id order by id) p)))
     from message m join session s on s.id = m.session_id
     where s.parent_id is null
+        and m.session_id = coalesce((select session_id from message where id = $1), m.session_id)
         and m.rowid >= coalesce((select rowid from message where id = $1), 0)
     order by m.time_created, m.id";
 

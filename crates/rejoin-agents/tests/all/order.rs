@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Reseed,
 }
 
-fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
+pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
     let agent = AgentName::new(agent).unwrap();
     let runtime = Runtime {
         product: "Claude Code".into(),
