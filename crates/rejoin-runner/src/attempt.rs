@@ -311,7 +311,7 @@ fn make_private(folder: &Path) -> Result<()> {
         .map_err(Error::io(format!("making {}", folder.display())))
 }
 
-fn text(path: &Path) -> Result<String> {
+pub(crate) fn text(path: &Path) -> Result<String> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::Internal(format!("{} is not UTF-8", path.display())))
