@@ -1,6 +1,6 @@
 //! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
 
-use rejoin_core::{Context, SessionId, ToolNote, Usage};
+use rejoin_core::{Context, Role, SessionId, ToolNote, Usage};
 
 use crate::stream::Denied;
 
@@ -117,9 +117,48 @@ pub enum ReadEntry {
     Synthetic,
 }
 
+/// One message of a session, as a person would tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    pub role: Role,
+    pub text: String,
+    /// What the tools did on the way to an answer.
+    pub trail: Vec<ToolNote>,
+    /// Microseconds since 1970, where the session says so.
+    pub at: Option<i64>,
+}
+
 impl Reading {
-    /// Does the session hold exactly the prompt we sent and the answer we got, and end there?
-    pub fn confirms(&self, prompt: &str, answer: &str) -> Result<(), String> {
+    /// What was said, in order; what the CLI itself put in is nothing that was said.
+    pub fn said(&self) -> Vec<Said> {
+        let mut all: Vec<Said> = vec![];
+        for entry in &self.entries {
+            let (role, text) = match entry {
+                ReadEntry::Prompt { text, .. } => (Role::User, text),
+                ReadEntry::Answer { text } => (Role::Assistant, text),
+                ReadEntry::Synthetic => continue,
+            };
+            if text.trim().is_empty() {
+                continue;
+            }
+            match all.last_mut() {
+                Some(last) if last.role == Role::Assistant && role == Role::Assistant => {
+                    last.text.push_str("\n\n");
+                    last.text.push_str(text);
+                }
+                _ => all.push(Said {
+                    role,
+                    text: text.clone(),
+                    trail: vec![],
+                    at: None,
+                }),
+            }
+        }
+        all
+    }
+
+    /// Can it be gone on with? Else why not.
+    pub fn whole(&self) -> Result<(), String> {
         if self.damaged_lines > 0 {
             return Err(format!("{} unreadable lines", self.damaged_lines));
         }
@@ -132,6 +171,12 @@ impl Reading {
         if !self.connected {
             return Err("what was added does not follow from what was there".into());
         }
+        Ok(())
+    }
+
+    /// Does the session hold exactly the prompt we sent and the answer we got, and end there?
+    pub fn confirms(&self, prompt: &str, answer: &str) -> Result<(), String> {
+        self.whole()?;
         let ours = |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if id == prompt);
         let Some(at) = self.entries.iter().position(ours) else {
             return Err("the prompt is not in it".into());
