@@ -17,6 +17,10 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "reply",
                 "Send a message to the conversation last used in this folder",
             ),
+            (
+                "open",
+                "Go on in the agent's own terminal interface, and come back",
+            ),
             ("watch", "Follow a running turn; leaving does not stop it"),
             ("wait", "Wait for a turn and print its answer"),
             ("cancel", "Stop a turn"),
