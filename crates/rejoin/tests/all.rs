@@ -19,6 +19,7 @@ mod suite {
     mod failures;
     mod help;
     mod look;
+    mod open;
     mod reasons;
     mod safe;
     mod terminal;

@@ -1,0 +1,64 @@
+//! What cannot be opened is said in one sentence, with what to do instead; nothing is started.
+
+use insta::assert_snapshot;
+use rejoin_testkit::{CLAUDE_OLD, Done, World};
+
+use super::REJOIN;
+use crate::suite::terminal::{masked, steady};
+
+fn claude() -> Option<World> {
+    let world = World::claude(REJOIN, CLAUDE_OLD).map(steady)?;
+    world.say(1, &["-m", "sonnet"]);
+    Some(world)
+}
+
+/// Nothing came of it: the exit code, and what is said.
+fn refused(world: &World, args: &[&str]) -> String {
+    let asked = world.model.requests().len();
+    let shown = world.show();
+    let Done {
+        code,
+        stdout,
+        stderr,
+    } = world.run(args);
+    assert_eq!(stdout, "");
+    assert_eq!(world.model.requests().len(), asked);
+    assert_eq!(world.show()["messages"], shown["messages"]);
+    masked(world, &format!("exit {code}\n{stderr}"))
+}
+
+#[test]
+fn without_a_terminal() {
+    let Some(world) = claude() else { return };
+    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    // The lease was given back.
+    world.say(2, &[]);
+}
+
+#[test]
+fn a_session_that_a_turn_could_not_resume() {
+    let Some(world) = claude() else { return };
+    // Another agent spoke, which claude has not seen.
+    world.say(2, &["-a", "demo"]);
+    assert_snapshot!(refused(&world, &["open", "k", "-a", "claude"]), @"");
+    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    assert_snapshot!(refused(&world, &["open", "k", "-a", "codex"]), @"");
+    world.say(3, &["-a", "claude"]);
+    for file in world.sessions() {
+        std::fs::remove_file(file).unwrap();
+    }
+    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    world.say(4, &["--permission", "edit"]);
+    world.run(&["reset", "k"]).ok();
+    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    assert_eq!(world.run(&["open", "nobody"]).code, 3);
+}
+
+#[test]
+fn one_that_somebody_changed() {
+    let Some(world) = claude() else { return };
+    let file = world.sessions().pop().unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+}
