@@ -157,7 +157,8 @@ impl Hub {
         Ok(id)
     }
 
-    async fn say(
+    /// Adds what was said to the end.
+    pub(crate) async fn say(
         &self,
         tx: &mut Tx,
         c: ConversationId,
