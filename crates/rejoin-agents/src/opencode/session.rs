@@ -94,6 +94,7 @@ impl SessionReader for Reader {
         self.first = false;
         if let Some(cursor) = before {
             self.reading.connected &= cursor == row.id;
+            self.reading.only_added = cursor == row.id;
             if cursor == row.id {
                 self.reading.cursor = Some(row.id);
                 return;
@@ -137,7 +138,7 @@ impl Reader {
         let summary = message.summary == true || message.mode.as_deref() == Some("compaction");
         self.reading.compacted |= summary;
         // It was still being written: what the CLI would make of it is not known.
-        self.reading.connected &= message.finish.is_some() || message.error.is_some();
+        self.reading.unfinished |= message.finish.is_none() && message.error.is_none();
         if let Some(provider) = message.provider {
             let model = message.model.map(|model| format!("{provider}/{model}"));
             self.reading.model = model.or(self.reading.model.take());

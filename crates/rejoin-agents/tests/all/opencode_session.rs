@@ -40,8 +40,9 @@ fn answer(id: &str, text: &str) -> Vec<u8> {
 
 fn told(name: &str, reading: &Reading) -> String {
     let mut out = format!(
-        "== {name}: connected {} damaged {} orphaned {} compacted {} cursor {:?} model {:?} of {:?}\n",
+        "== {name}: connected {} unfinished {} damaged {} orphaned {} compacted {} cursor {:?} model {:?} of {:?}\n",
         reading.connected,
+        reading.unfinished,
         reading.damaged_lines,
         reading.orphaned_calls,
         reading.compacted,
@@ -103,6 +104,9 @@ fn it_goes_on_from_the_cursor() {
     assert!(!read(&[three.clone(), two.clone(), four.clone()], Some("m2")).connected);
     assert!(!read(&[one, three, four.clone()], Some("m2")).connected);
     assert!(!read(&[], Some("m2")).connected);
+    assert!(read(&[two.clone(), four.clone()], Some("m2")).only_added);
+    // Without its end, what was there before is there again.
+    assert!(!read(std::slice::from_ref(&four), Some("m2")).only_added);
     let foreign = String::from_utf8(four).unwrap().replace("ses_a", "ses_b");
     assert!(!read(&[two, foreign.into_bytes()], Some("m2")).connected);
 }
@@ -117,7 +121,8 @@ fn what_is_broken_off_is_not_confirmed() {
     let note = &reading.begun[0];
     assert_eq!((note.subject.as_str(), note.finished), ("sleep 9", false));
     let half = row("m2", &json!({"role": "assistant"}), &json!([]));
-    assert!(!read(&[prompt("m1", "a"), half], None).connected);
+    let half = read(&[prompt("m1", "a"), half], None);
+    assert!(half.unfinished && half.whole().is_err());
     assert_eq!(read(&[b"{".to_vec()], None).damaged_lines, 1);
 }
 

@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a program that was killed may have left switched on: other screen, mouse, focus, pasting and
 /// keyboard modes, colours, a hidden cursor.
-const AS_IT_WAS: &str = "\x1b[<u\x1b[>4m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?2026l\x1b[?1049l\x1b[?1l\x1b>\x1b[0m\x1b[?25h\r\n";
+const AS_IT_WAS: &str = "\x1b[<u\x1b[>4m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?2026l\x1b[?1049l\x1b[?1l\x1b>\x1b[0m\x1b[?25h\r\n\x1b[J";
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,6 +58,18 @@ pub(super) fn set_up(world: &World) {
     }
 }
 
+/// Is this in a session, or in the log of its database?
+pub(super) fn wrote(world: &World, text: &str) -> bool {
+    let files = world.sessions().into_iter();
+    let logs = files
+        .clone()
+        .map(|file| format!("{}-wal", file.display()).into());
+    files.chain(logs).any(|file: std::path::PathBuf| {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        bytes.windows(text.len()).any(|w| w == text.as_bytes())
+    })
+}
+
 /// A terminal in which the conversation `k` is opened.
 pub(super) struct Interface<'a> {
     world: &'a World,

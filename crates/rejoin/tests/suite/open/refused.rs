@@ -30,7 +30,11 @@ fn refused(world: &World, args: &[&str]) -> String {
 #[test]
 fn without_a_terminal() {
     let Some(world) = claude() else { return };
-    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    assert_snapshot!(refused(&world, &["open", "k"]), @r#"
+    exit 2
+    error: claude's terminal interface needs a terminal on stdin and stdout
+      try: rejoin send -c tmqx -a claude "…"
+    "#);
     // The lease was given back.
     world.say(2, &[]);
 }
@@ -40,17 +44,37 @@ fn a_session_that_a_turn_could_not_resume() {
     let Some(world) = claude() else { return };
     // Another agent spoke, which claude has not seen.
     world.say(2, &["-a", "demo"]);
-    assert_snapshot!(refused(&world, &["open", "k", "-a", "claude"]), @"");
-    assert_snapshot!(refused(&world, &["open", "k"]), @"");
-    assert_snapshot!(refused(&world, &["open", "k", "-a", "codex"]), @"");
+    assert_snapshot!(refused(&world, &["open", "k", "-a", "claude"]), @r#"
+    exit 5
+    error: claude's session of tmqx cannot be opened: it has not seen the newest 2 messages
+      try: rejoin send -c tmqx -a claude "…"
+    "#);
+    assert_snapshot!(refused(&world, &["open", "k"]), @r#"
+    exit 5
+    error: demo has no terminal interface that could be opened
+      try: rejoin send -c tmqx -a demo "…"
+    "#);
+    assert_snapshot!(refused(&world, &["open", "k", "-a", "codex"]), @r#"
+    exit 3
+    error: codex is not installed: `codex` was not found; nothing was sent
+      try: npm install -g @openai/codex
+    "#);
     world.say(3, &["-a", "claude"]);
     for file in world.sessions() {
         std::fs::remove_file(file).unwrap();
     }
-    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    assert_snapshot!(refused(&world, &["open", "k"]), @r#"
+    exit 5
+    error: claude's session of tmqx cannot be opened: projects/-tmp--tmpLPHTaF-work/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no snapshot of it (session_missing)
+      try: rejoin send -c tmqx -a claude "…"
+    "#);
     world.say(4, &["--permission", "edit"]);
     world.run(&["reset", "k"]).ok();
-    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    assert_snapshot!(refused(&world, &["open", "k"]), @r#"
+    exit 5
+    error: claude's session of tmqx cannot be opened: retired by rejoin reset (session_retired)
+      try: rejoin send -c tmqx -a claude "…"
+    "#);
     assert_eq!(world.run(&["open", "nobody"]).code, 3);
 }
 
@@ -60,5 +84,9 @@ fn one_that_somebody_changed() {
     let file = world.sessions().pop().unwrap();
     let whole = std::fs::read(&file).unwrap();
     std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    assert_snapshot!(refused(&world, &["open", "k"]), @"");
+    assert_snapshot!(refused(&world, &["open", "k"]), @r#"
+    exit 5
+    error: claude's session of tmqx cannot be opened: shorter than confirmed, or other bytes (session_damaged)
+      try: rejoin send -c tmqx -a claude "…"
+    "#);
 }
