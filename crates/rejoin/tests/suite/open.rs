@@ -99,9 +99,7 @@ fn what_was_not_answered_is_told_once(world: World) {
     at.open();
     at.say(2);
     at.type_line(&format!("{} #s:late", user(3)));
-    wait_for("the message to be in the session", 20, || {
-        interface::wrote(&world, &user(3)).then_some(())
-    });
+    at.enter_until(|_| interface::wrote(&world, &user(3)));
     kill(world.cli().unwrap(), "KILL");
     let back = at.back();
     assert!(back.contains("killed by signal 9"), "{back}");
@@ -209,7 +207,7 @@ fn as_json() {
     let Some(at) = begun(&world) else { return };
     at.open_with("rejoin open --json k");
     at.say(2);
-    let screen = at.leave_for("taken_in").replace('\n', "");
+    let screen = at.leave_for("taken_in").replace(' ', "");
     let (from, to) = (screen.rfind('{').unwrap(), screen.rfind('}').unwrap());
     let shown: Value = serde_json::from_str(&screen[from..=to]).unwrap();
     assert_eq!(shown["taken_in"], 2, "{shown}");

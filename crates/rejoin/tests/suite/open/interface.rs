@@ -120,16 +120,16 @@ impl<'a> Interface<'a> {
 
     pub(super) fn leave_for(&self, back: &str) -> String {
         self.type_line(self.known.leave);
-        self.enter_until(|screen| at_the_prompt(screen, back))
+        words(&self.enter_until(|screen| at_the_prompt(screen, back)))
     }
 
     /// What it says when the CLI has gone.
     pub(super) fn back(&self) -> String {
-        self.terminal
-            .wait_until(|screen| at_the_prompt(screen, "rejoin: back"))
+        let back = |screen: &str| at_the_prompt(screen, "rejoin: back");
+        words(&self.terminal.wait_until(back))
     }
 
-    fn enter_until(&self, done: impl Fn(&str) -> bool) -> String {
+    pub(super) fn enter_until(&self, done: impl Fn(&str) -> bool) -> String {
         let mut pressed = Instant::now();
         self.terminal.wait_until(|screen| {
             let done = done(screen);
@@ -148,9 +148,11 @@ impl<'a> Interface<'a> {
     }
 }
 
-/// Broken between words, it may stand in two lines.
 fn at_the_prompt(screen: &str, back: &str) -> bool {
-    let text = screen.trim_end();
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.contains(back) && text.ends_with("\n$")
+    words(screen).contains(back) && screen.trim_end().ends_with("\n$")
+}
+
+/// A line that was broken between words stands in two.
+fn words(screen: &str) -> String {
+    screen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
