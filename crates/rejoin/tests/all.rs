@@ -18,6 +18,7 @@ mod suite {
     mod errors;
     mod failures;
     mod help;
+    mod history;
     mod look;
     mod open;
     mod reasons;
