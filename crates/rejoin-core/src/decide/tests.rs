@@ -322,7 +322,9 @@ fn the_context_threshold_is_the_configured_one() {
 #[test]
 fn every_check_says_what_it_saw() {
     let case = Case {
-        prefix: Prefix::Changed { at: Some(2) },
+        prefix: Prefix::Changed {
+            by: Some(crate::Altered::Edited(2)),
+        },
         folder: FolderFact::Other,
         runtime: Answers::Older,
         context: Some((85, 100)),
