@@ -23,7 +23,8 @@ pub use environment::{EnvRules, MARKER, compose_env};
 pub use generic::{Generic, GenericConfig, Pick};
 pub use overlay::{Overlay, Rewrite};
 pub use session::{
-    ChosenBy, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader, text_mark,
+    ChosenBy, Forking, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader,
+    text_mark,
 };
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 pub use terminal::{OPEN_MARKER, TerminalOrder};

@@ -233,6 +233,8 @@ fn whole(decision: &Decision<'_>, looked: &Looked) -> Result<TrustedSession, Hel
             (Way::InPlace, 0) => Ok(session.clone()),
             (Way::InPlace, messages) => Err(Held::Not(Unopened::Behind { messages })),
             (Way::Snapshot, _) => Err(unusable(Reason::SessionMissing)),
+            // The session is its parent's; a message makes one of its own.
+            (Way::Fork, _) => Err(unusable(Reason::NoSession)),
         },
         Ok(TurnPlan::Start { .. }) => Err(Held::Not(Unopened::Empty)),
         Ok(TurnPlan::Reseed { why, .. }) | Err(Hold::WouldReseed { why }) => Err(unusable(*why)),

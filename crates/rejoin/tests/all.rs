@@ -17,6 +17,7 @@ mod suite {
     mod doctor;
     mod errors;
     mod failures;
+    mod fork;
     mod help;
     mod history;
     mod look;

@@ -63,6 +63,9 @@ impl Tree {
         let (mut called, mut answered) = (HashSet::new(), HashSet::new());
         for (node, _) in self.nodes.into_iter().zip(on_branch).filter(|(_, on)| *on) {
             reading.compacted |= node.compacts;
+            if node.compacts {
+                reading.summed_up = reading.entries.len();
+            }
             reading.entries.extend(node.entries);
             called.extend(node.calls);
             answered.extend(node.results);
@@ -88,7 +91,11 @@ impl Tree {
                 Some(parent) if self.is_confirmed(parent) => return (on_branch, true),
                 Some(parent) => match self.by_uuid.get(parent) {
                     Some(&up) => at = up,
-                    None => return (on_branch, false),
+                    // What was summed up is not in a fork.
+                    None => {
+                        let begins = self.confirmed.is_none() && self.nodes[at].compacts;
+                        return (on_branch, begins);
+                    }
                 },
             }
         }
