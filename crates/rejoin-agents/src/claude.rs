@@ -18,6 +18,7 @@ mod command;
 mod encode;
 mod environment;
 mod neutral;
+mod note;
 mod permission;
 mod probe;
 mod session;

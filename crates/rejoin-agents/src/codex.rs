@@ -14,6 +14,7 @@ mod classify;
 mod command;
 mod config;
 mod environment;
+mod ledger;
 mod neutral;
 mod permission;
 mod place;

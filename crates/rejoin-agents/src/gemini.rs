@@ -16,6 +16,7 @@ mod environment;
 mod hazard;
 mod home;
 mod neutral;
+mod note;
 mod permission;
 mod probe;
 mod session;

@@ -22,7 +22,7 @@ pub use environment::{EnvRules, MARKER, compose_env};
 pub use generic::{Generic, GenericConfig, Pick};
 pub use overlay::{Overlay, Rewrite};
 pub use session::{
-    ChosenBy, Moving, Place, ReadEntry, Reading, Records, SessionAt, SessionReader, text_mark,
+    ChosenBy, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader, text_mark,
 };
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 

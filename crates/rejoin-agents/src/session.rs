@@ -1,6 +1,6 @@
 //! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
 
-use rejoin_core::{Context, SessionId, ToolNote, Usage};
+use rejoin_core::{Context, Role, SessionId, ToolNote, Usage};
 
 use crate::stream::Denied;
 
@@ -109,10 +109,15 @@ pub enum ReadEntry {
     Prompt {
         id: String,
         text: String,
+        /// In microseconds since 1970.
+        at: Option<i64>,
     },
     Answer {
         text: String,
+        at: Option<i64>,
     },
+    /// The model called a tool here.
+    Did(ToolNote),
     /// The CLI's own words (API errors, summaries, "continue" lines): never a message.
     Synthetic,
 }
@@ -138,15 +143,15 @@ impl Reading {
         };
         if self.entries[..at]
             .iter()
-            .any(|e| !matches!(e, ReadEntry::Synthetic))
+            .any(|e| matches!(e, ReadEntry::Prompt { .. } | ReadEntry::Answer { .. }))
         {
             return Err("something else was said before the prompt".into());
         }
         let mut said = String::new();
         for entry in &self.entries[at + 1..] {
             match entry {
-                ReadEntry::Answer { text } => said.push_str(text),
-                ReadEntry::Synthetic => {}
+                ReadEntry::Answer { text, .. } => said.push_str(text),
+                ReadEntry::Did(_) | ReadEntry::Synthetic => {}
                 ReadEntry::Prompt { .. } => return Err("another prompt follows".into()),
             }
         }
@@ -159,9 +164,76 @@ impl Reading {
     }
 }
 
+/// A message as a session holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    pub role: Role,
+    pub text: String,
+    /// What tools did for an answer, or for a prompt without one; there also what only began.
+    pub trail: Vec<ToolNote>,
+    /// In microseconds since 1970.
+    pub at: Option<i64>,
+}
+
+impl Reading {
+    /// Prompts and answers, one by one: all that the model said to a prompt is one answer.
+    pub fn said(&self) -> Vec<Said> {
+        let mut said: Vec<Said> = vec![];
+        let mut did: Vec<ToolNote> = vec![];
+        for entry in &self.entries {
+            match entry {
+                ReadEntry::Prompt { text, at, .. } => {
+                    end_of_turn(&mut said, &mut did);
+                    said.push(Said {
+                        role: Role::User,
+                        text: text.clone(),
+                        trail: vec![],
+                        at: *at,
+                    });
+                }
+                ReadEntry::Answer { text, .. } if text.is_empty() => {}
+                ReadEntry::Answer { text, at } => {
+                    // The model went on without it: nobody needs to know more.
+                    did.retain(|note| note.finished);
+                    match said.last_mut() {
+                        Some(last) if last.role == Role::Assistant => {
+                            last.text.push_str("\n\n");
+                            last.text.push_str(text);
+                        }
+                        Some(_) | None => said.push(Said {
+                            role: Role::Assistant,
+                            text: text.clone(),
+                            trail: vec![],
+                            at: *at,
+                        }),
+                    }
+                }
+                ReadEntry::Did(note) => did.push(note.clone()),
+                ReadEntry::Synthetic => {}
+            }
+        }
+        end_of_turn(&mut said, &mut did);
+        said
+    }
+}
+
+/// What was done belongs to the answer; without one, to the prompt.
+fn end_of_turn(said: &mut [Said], did: &mut Vec<ToolNote>) {
+    match said.last_mut() {
+        Some(last) => last.trail.append(did),
+        None => did.clear(),
+    }
+}
+
 /// The name of a prompt in a session that keeps no id for it: what it says, but for its margins.
 pub fn text_mark(text: &str) -> String {
     blake3::hash(text.trim().as_bytes()).to_hex().to_string()
+}
+
+/// A time as most CLIs write it, in microseconds since 1970.
+pub(crate) fn moment(text: &str) -> Option<i64> {
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some(at.as_microsecond())
 }
 
 pub(crate) fn is_uuid(text: &str) -> bool {

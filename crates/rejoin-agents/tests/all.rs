@@ -30,3 +30,12 @@ mod opencode_session;
 mod opencode_stream;
 #[path = "all/order.rs"]
 mod order;
+#[path = "all/said.rs"]
+mod said;
+
+/// A tool call as it is told later.
+fn did(note: &rejoin_core::ToolNote) -> String {
+    let changed = if note.changed_file { ", changed" } else { "" };
+    let end = if note.finished { "" } else { ", no end" };
+    format!("did {} {}{changed}{end}", note.tool, note.subject)
+}

@@ -45,6 +45,8 @@ pub(super) struct Reader {
     sessions: Vec<String>,
     /// Ids of what stands in place of an older history.
     summaries: Vec<String>,
+    /// What was said before those, and is in the list no more.
+    summed_up: Vec<ReadEntry>,
     compacted: bool,
     damaged: u64,
 }
@@ -61,6 +63,7 @@ impl Reader {
             prompts: vec![],
             sessions: vec![],
             summaries: vec![],
+            summed_up: vec![],
             compacted: false,
             damaged: 0,
         }
@@ -93,6 +96,11 @@ impl Reader {
         let new: Vec<String> = summaries
             .filter(|id| !self.summaries.contains(id))
             .collect();
+        if !new.is_empty() {
+            let stays = |id: &str| messages.iter().any(|message| message.id() == id);
+            let gone = self.entries(|id| !stays(id));
+            self.summed_up.extend(gone);
+        }
         self.summaries.extend(new.iter().cloned());
         for message in &messages {
             self.note(message);
@@ -118,6 +126,25 @@ impl Reader {
             return false;
         };
         before.begins(self.history.said().map(|(_, said)| said))
+    }
+
+    /// What was said and done since what was confirmed, of these messages.
+    fn entries(&self, of: impl Fn(&str) -> bool) -> Vec<ReadEntry> {
+        let old = self.known.as_deref().unwrap_or_default();
+        let returned = self.history.returned();
+        let mut entries = vec![];
+        for (message, said) in self.history.after(old) {
+            if !of(message.id()) {
+                continue;
+            }
+            let summary = self.summaries.iter().any(|id| id == message.id());
+            entries.extend(said.map(|said| match said {
+                Said::Prompt { .. } if summary => ReadEntry::Synthetic,
+                Said::Prompt { .. } | Said::Answer { .. } => entry(said, message.at()),
+            }));
+            entries.extend(message.did(&returned).into_iter().map(ReadEntry::Did));
+        }
+        entries
     }
 
     fn note(&mut self, message: &record::Message) {
@@ -165,12 +192,10 @@ impl SessionReader for Reader {
                 prompts.push(mark.clone());
             }
         }
-        let said = self.history.said().filter(|(id, _)| is_new(id));
-        let entries = said.map(|(id, said)| match said {
-            Said::Prompt { .. } if self.summaries.iter().any(|s| s == id) => ReadEntry::Synthetic,
-            Said::Prompt { .. } | Said::Answer { .. } => entry(said),
-        });
-        let entries = entries.collect();
+        let now = self.entries(|_| true);
+        let entries = self.summed_up.into_iter().chain(now).collect();
+        let spoke = self.history.messages().filter_map(record::Message::model);
+        let model = spoke.last().map(str::to_owned);
         Reading {
             entries,
             prompts,
@@ -178,6 +203,7 @@ impl SessionReader for Reader {
             damaged_lines: self.damaged,
             orphaned_calls: self.history.orphans(),
             compacted: self.compacted,
+            model,
             repeats: self.history.repeats(),
             session: self.sessions.into_iter().next(),
             cursor: Some(cursor.to_string()),
@@ -196,7 +222,7 @@ fn summaries(messages: &[record::Message]) -> impl Iterator<Item = String> {
     })
 }
 
-fn entry(said: &Said) -> ReadEntry {
+fn entry(said: &Said, at: Option<i64>) -> ReadEntry {
     match said {
         Said::Prompt { text, .. } if CLI_PROMPTS.iter().any(|w| text.starts_with(w)) => {
             ReadEntry::Synthetic
@@ -204,8 +230,12 @@ fn entry(said: &Said) -> ReadEntry {
         Said::Prompt { mark, text } => ReadEntry::Prompt {
             id: mark.clone(),
             text: neutral::message_of(text),
+            at,
         },
         Said::Answer { text } if CLI_ANSWERS.contains(&text.trim()) => ReadEntry::Synthetic,
-        Said::Answer { text } => ReadEntry::Answer { text: text.clone() },
+        Said::Answer { text } => ReadEntry::Answer {
+            text: text.clone(),
+            at,
+        },
     }
 }

@@ -1,9 +1,13 @@
 //! One line of a session, and one message.
 
+use std::collections::HashMap;
+
+use rejoin_core::ToolNote;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::neutral;
+use super::super::{neutral, note};
+use crate::session::moment;
 
 pub(super) enum Record {
     /// The first line; again when a resume falls into the minute in which the file was made.
@@ -18,6 +22,9 @@ pub(super) enum Record {
     Rewind(String),
     Other,
 }
+
+/// Whether calls went well, by their ids.
+pub(super) type Returned = HashMap<String, bool>;
 
 /// As it stands in the file.
 pub(super) struct Message(Value);
@@ -102,6 +109,38 @@ impl Message {
         Some(Said::Prompt {
             mark: neutral::mark(typed),
             text,
+        })
+    }
+
+    pub(super) fn at(&self) -> Option<i64> {
+        self.0["timestamp"].as_str().and_then(moment)
+    }
+
+    /// Whose model wrote it.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.0["model"].as_str().filter(|_| self.is_model())
+    }
+
+    /// What its tools did. Once it was resumed, calls stand among the words, and what became of them
+    /// in a later message.
+    pub(super) fn did(&self, returned: &Returned) -> Vec<ToolNote> {
+        let mut did: Vec<ToolNote> = self.tool_calls().filter_map(note::of_session).collect();
+        let noted: Vec<String> = self.tool_calls().filter_map(id_of).collect();
+        for part in self.0["content"].as_array().into_iter().flatten() {
+            let call = &part["functionCall"];
+            if let Some(id) = id_of(call).filter(|id| !noted.contains(id)) {
+                did.extend(note::of_part(call, returned.get(&id).copied()));
+            }
+        }
+        did
+    }
+
+    /// Did the calls go well whose results are in this message?
+    pub(super) fn returned(&self) -> impl Iterator<Item = (String, bool)> {
+        let parts = self.0["content"].as_array().into_iter().flatten();
+        parts.filter_map(|part| {
+            let response = &part["functionResponse"];
+            Some((id_of(response)?, response["response"]["error"].is_null()))
         })
     }
 
