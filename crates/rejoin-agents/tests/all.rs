@@ -22,6 +22,8 @@ mod gemini_command;
 mod gemini_session;
 #[path = "all/gemini_stream.rs"]
 mod gemini_stream;
+#[path = "all/heads.rs"]
+mod heads;
 #[path = "all/opencode_command.rs"]
 mod opencode_command;
 #[path = "all/opencode_session.rs"]

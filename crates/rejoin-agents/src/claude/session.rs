@@ -166,6 +166,15 @@ fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
     Ok(Some(node))
 }
 
+/// The words of a person in this line, if it is such a one.
+pub(super) fn prompt_of(line: &[u8]) -> Option<String> {
+    let node = read(line).ok().flatten()?;
+    node.entries.into_iter().find_map(|entry| match entry {
+        ReadEntry::Prompt { text, .. } => Some(text),
+        ReadEntry::Answer { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
+    })
+}
+
 impl Node {
     fn assistant(&mut self, spoken: Spoken) {
         let synthetic = spoken.is_api_error_message == Some(true)

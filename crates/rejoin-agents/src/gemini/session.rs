@@ -15,9 +15,9 @@ mod record;
 
 use cursor::Cursor;
 use history::History;
-use record::{Record, Said};
 
 pub(super) use mend::mend;
+pub(super) use record::{Message, Record, Said, read};
 
 /// What the CLI itself says in the model's stead: to its summary of an older history, and where a
 /// turn failed after a tool had run.
@@ -89,7 +89,7 @@ impl Reader {
         }
     }
 
-    fn replace(&mut self, messages: Vec<record::Message>) {
+    fn replace(&mut self, messages: Vec<Message>) {
         let had = self.history.said().count();
         let has = messages.iter().filter(|m| m.is_said()).count();
         let summaries = summaries(&messages);
@@ -147,7 +147,7 @@ impl Reader {
         entries
     }
 
-    fn note(&mut self, message: &record::Message) {
+    fn note(&mut self, message: &Message) {
         if self.summaries.iter().any(|id| id == message.id()) {
             return;
         }
@@ -162,7 +162,7 @@ impl SessionReader for Reader {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        match record::read(line) {
+        match read(line) {
             Some(record) => self.apply(record),
             None => self.damaged += 1,
         }
@@ -194,7 +194,7 @@ impl SessionReader for Reader {
         }
         let now = self.entries(|_| true);
         let entries = self.summed_up.into_iter().chain(now).collect();
-        let spoke = self.history.messages().filter_map(record::Message::model);
+        let spoke = self.history.messages().filter_map(Message::model);
         let model = spoke.last().map(str::to_owned);
         Reading {
             entries,
@@ -213,7 +213,7 @@ impl SessionReader for Reader {
 }
 
 /// Which of these the CLI made of an older history.
-fn summaries(messages: &[record::Message]) -> impl Iterator<Item = String> {
+fn summaries(messages: &[Message]) -> impl Iterator<Item = String> {
     messages.windows(2).filter_map(|pair| {
         let answered =
             matches!(pair[1].said(), Some(Said::Answer { text }) if text.trim() == TO_A_SUMMARY);

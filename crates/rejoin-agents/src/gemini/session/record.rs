@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::{neutral, note};
 use crate::session::moment;
 
-pub(super) enum Record {
+pub(in crate::gemini) enum Record {
     /// The first line; again when a resume falls into the minute in which the file was made.
     Header {
         session: Option<String>,
@@ -27,17 +27,17 @@ pub(super) enum Record {
 pub(super) type Returned = HashMap<String, bool>;
 
 /// As it stands in the file.
-pub(super) struct Message(Value);
+pub(in crate::gemini) struct Message(Value);
 
 /// What somebody said. Texts are as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(in crate::gemini) enum Said {
     Prompt { mark: String, text: String },
     Answer { text: String },
 }
 
 /// None: not a line that can be read. What the CLI itself ignores is no damage.
-pub(super) fn read(line: &[u8]) -> Option<Record> {
+pub(in crate::gemini) fn read(line: &[u8]) -> Option<Record> {
     let value: Value = serde_json::from_slice(line).ok()?;
     if let Some(id) = value["$rewindTo"].as_str() {
         return Some(Record::Rewind(id.to_owned()));
@@ -91,7 +91,7 @@ impl Message {
     }
 
     /// None: nothing that anybody said.
-    pub(super) fn said(&self) -> Option<Said> {
+    pub(in crate::gemini) fn said(&self) -> Option<Said> {
         let text = text_of(&self.0["content"]);
         if text.trim().is_empty() {
             return None;
@@ -110,6 +110,15 @@ impl Message {
             mark: neutral::mark(typed),
             text,
         })
+    }
+
+    /// The folder that the CLI told the model it works in.
+    pub(in crate::gemini) fn workspace(&self) -> Option<String> {
+        let text = text_of(&self.0["content"]);
+        let context = text.trim_start().strip_prefix("<session_context>")?;
+        let (_, listed) = context.split_once("**Workspace Directories:**")?;
+        let first = listed.lines().find_map(|l| l.trim().strip_prefix("- "))?;
+        first.starts_with('/').then(|| first.to_owned())
     }
 
     pub(super) fn at(&self) -> Option<i64> {
