@@ -123,8 +123,8 @@ pub enum ReadEntry {
 }
 
 impl Reading {
-    /// Does the session hold exactly the prompt we sent and the answer we got, and end there?
-    pub fn confirms(&self, prompt: &str, answer: &str) -> Result<(), String> {
+    /// Can it be gone on with? Else why not.
+    pub fn whole(&self) -> Result<(), String> {
         if self.damaged_lines > 0 {
             return Err(format!("{} unreadable lines", self.damaged_lines));
         }
@@ -137,6 +137,12 @@ impl Reading {
         if !self.connected {
             return Err("what was added does not follow from what was there".into());
         }
+        Ok(())
+    }
+
+    /// Does the session hold exactly the prompt we sent and the answer we got, and end there?
+    pub fn confirms(&self, prompt: &str, answer: &str) -> Result<(), String> {
+        self.whole()?;
         let ours = |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if id == prompt);
         let Some(at) = self.entries.iter().position(ours) else {
             return Err("the prompt is not in it".into());
@@ -164,24 +170,27 @@ impl Reading {
     }
 }
 
-/// A message as a session holds it.
+/// One message of a session, as a person would tell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     pub role: Role,
     pub text: String,
     /// What tools did for an answer, or for a prompt without one; there also what only began.
     pub trail: Vec<ToolNote>,
-    /// In microseconds since 1970.
+    /// Microseconds since 1970, where the session says so.
     pub at: Option<i64>,
 }
 
 impl Reading {
-    /// Prompts and answers, one by one: all that the model said to a prompt is one answer.
+    /// What was said, in order: all that the model said to a prompt is one answer, and what the CLI
+    /// itself put in is nothing that was said.
     pub fn said(&self) -> Vec<Said> {
         let mut said: Vec<Said> = vec![];
         let mut did: Vec<ToolNote> = vec![];
         for entry in &self.entries {
             match entry {
+                ReadEntry::Prompt { text, .. } | ReadEntry::Answer { text, .. }
+                    if text.trim().is_empty() => {}
                 ReadEntry::Prompt { text, at, .. } => {
                     end_of_turn(&mut said, &mut did);
                     said.push(Said {
@@ -191,7 +200,6 @@ impl Reading {
                         at: *at,
                     });
                 }
-                ReadEntry::Answer { text, .. } if text.is_empty() => {}
                 ReadEntry::Answer { text, at } => {
                     // The model went on without it: nobody needs to know more.
                     did.retain(|note| note.finished);

@@ -24,6 +24,15 @@ macro_rules! id {
                 Self(uuid::Builder::from_unix_timestamp_millis(unix_ms, &random).into_uuid())
             }
 
+            /// Stands where there is none.
+            pub fn nil() -> Self {
+                Self(Uuid::nil())
+            }
+
+            pub fn is_nil(self) -> bool {
+                self.0.is_nil()
+            }
+
             pub fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }

@@ -1,7 +1,7 @@
 //! Accepts a message: one transaction, before anything is started for it.
 
-use rejoin_core::{AgentName, ConversationId, EventBody, Role, Scope, TurnId};
-use rejoin_store::{Conversation, NewConversation, NewMessage, NewTurn, StoredTurn, Tx};
+use rejoin_core::{AgentName, ConversationId, EventBody, MessageState, Role, Scope, TurnId};
+use rejoin_store::{Conversation, HERE, NewConversation, NewMessage, NewTurn, StoredTurn, Tx};
 use serde_json::Value;
 
 use crate::Hub;
@@ -65,11 +65,13 @@ impl Hub {
             Target::Key(key) => tx.conversation_by_key(key).await?,
             Target::Conversation(id) => {
                 let found = tx.conversation(*id).await?;
-                Some(
-                    found
-                        .ok_or_else(|| Error::NotFound(format!("there is no conversation {id}")))?,
-                )
+                let found = found.ok_or_else(|| no_conversation(*id))?;
+                Some(found)
             }
+        };
+        let known = match known {
+            Some(found) => Some(led_on(&mut tx, found).await?),
+            None => None,
         };
         let created = known.is_none();
         let conversation = match known {
@@ -84,8 +86,14 @@ impl Hub {
             .agent
             .clone()
             .unwrap_or_else(|| conversation.agent.clone());
-        let request = settle_request(&mut tx, incoming, &conversation, &agent).await?;
+        let wishes = &incoming.request;
+        let request =
+            settle_request(&mut tx, &incoming.flags, wishes, &conversation, &agent).await?;
         let holder = holder.filter(|_| !busy);
+        if conversation.opened_by.is_some() && incoming.refuse_if_busy {
+            return Err(Error::Busy);
+        }
+        let holder = holder.filter(|_| conversation.opened_by.is_none());
         let (turn, message) = (self.clock.turn_id()?, self.clock.message_id()?);
         let new = NewMessage {
             id: message,
@@ -95,6 +103,9 @@ impl Hub {
             agent: None,
             text: &incoming.text,
             trail: &[],
+            origin: HERE,
+            root: None,
+            state: MessageState::Ok,
             now,
         };
         let placed = match holder {
@@ -172,6 +183,7 @@ impl Hub {
                 .unwrap_or_else(|| incoming.here.clone()),
             permission: incoming.flags.permission.unwrap_or_default(),
             scope: incoming.scope,
+            parent: None,
             now,
         };
         tx.add_conversation(&new).await?;
@@ -182,18 +194,34 @@ impl Hub {
 }
 
 /// The first turn with an agent settles model and tools for it.
-async fn settle_request(
+pub(crate) async fn settle_request(
     tx: &mut Tx,
-    incoming: &Incoming,
+    flags: &TurnFlags,
+    request: &TurnRequest,
     c: &Conversation,
     agent: &AgentName,
 ) -> Result<TurnRequest> {
     if !c.settings.contains_key(agent.as_str()) {
         let mut settings = c.settings.clone();
-        settings.insert(agent.to_string(), incoming.flags.settled());
+        settings.insert(agent.to_string(), flags.settled());
         tx.set_agent_settings(c.id, &settings).await?;
     }
-    Ok(incoming.flags.over(c, agent, &incoming.request))
+    Ok(flags.over(c, agent, request))
+}
+
+/// The conversation that this one was merged into, and that one, and so on.
+pub(crate) async fn led_on(tx: &mut Tx, mut c: Conversation) -> Result<Conversation> {
+    while let Some(next) = c.redirect_to {
+        c = tx
+            .conversation(next)
+            .await?
+            .ok_or_else(|| no_conversation(next))?;
+    }
+    Ok(c)
+}
+
+fn no_conversation(id: ConversationId) -> Error {
+    Error::NotFound(format!("there is no conversation {id}"))
 }
 
 /// A replay returns the same turn and never runs again; another message under the key is refused.
@@ -225,7 +253,7 @@ async fn replay(
     })
 }
 
-fn title_of(text: &str) -> String {
+pub(crate) fn title_of(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let clean: String = line.chars().filter(|c| !c.is_control()).collect();
     if clean.chars().count() <= TITLE {

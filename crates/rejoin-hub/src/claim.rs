@@ -14,6 +14,8 @@ pub enum Next {
     Idle,
     /// Somebody holds a turn; whether that somebody lives is for the caller to find out.
     Held(Box<StoredTurn>),
+    /// It is open in the agent's own terminal interface; whether that somebody lives, likewise.
+    Opened(String),
     Queued(TurnId),
 }
 
@@ -35,6 +37,10 @@ impl Hub {
         if let Some(turn) = read.unfinished_turn(c).await? {
             return Ok(Next::Held(Box::new(turn)));
         }
+        let opened = read.conversation(c).await?.and_then(|c| c.opened_by);
+        if let Some(holder) = opened {
+            return Ok(Next::Opened(holder));
+        }
         Ok(read
             .oldest_queued(c)
             .await?
@@ -46,6 +52,11 @@ impl Hub {
         let mut tx = self.store.begin().await?;
         tx.claim_turn(turn, holder, self.clock.now()).await?;
         let stored = tx.turn(turn).await?.ok_or_else(gone)?;
+        if let Some(c) = tx.conversation(stored.conversation).await?
+            && c.opened_by.is_some()
+        {
+            return Err(rejoin_store::Error::Conflict("somebody has opened it meanwhile").into());
+        }
         tx.place_message(stored.message).await?;
         tx.commit().await?;
         self.claimed(turn).await
@@ -85,7 +96,12 @@ impl Hub {
     pub async fn withdraw(&self, claimed: &Claimed) -> Result<()> {
         let mut tx = self.store.begin().await?;
         tx.holds(claimed.turn.id, claimed.turn.fence).await?;
-        take_back(&mut tx, &claimed.turn).await?;
+        if self.take_back_retry(&mut tx, claimed).await? {
+            tx.withdraw_turn(claimed.turn.id).await?;
+            sticky(&mut tx, &claimed.turn).await?;
+        } else {
+            take_back(&mut tx, &claimed.turn).await?;
+        }
         Ok(tx.commit().await?)
     }
 
@@ -99,6 +115,23 @@ impl Hub {
         take_back(&mut tx, &stored).await?;
         tx.commit().await?;
         Ok(true)
+    }
+
+    /// Takes the lease of a conversation for the agent's own terminal interface.
+    pub async fn hold_open(&self, c: ConversationId, holder: &str) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        if tx.unfinished_turn(c).await?.is_some() {
+            return Err(Error::Busy);
+        }
+        tx.set_opened_by(c, None, Some(holder)).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Gives it back, also in the place of a holder that died.
+    pub async fn release_open(&self, c: ConversationId, holder: &str) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.set_opened_by(c, Some(holder), None).await?;
+        Ok(tx.commit().await?)
     }
 
     pub async fn ask_cancel(&self, turn: TurnId) -> Result<()> {
@@ -144,6 +177,12 @@ impl Hub {
 async fn take_back(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
     tx.withdraw_turn(turn.id).await?;
     tx.withdraw_message(turn.message).await?;
+    sticky(tx, turn).await?;
+    tx.drop_empty_conversation(turn.conversation).await?;
+    Ok(())
+}
+
+async fn sticky(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
     let c = turn.conversation;
     if let Some(newest) = tx.last_turn(c).await?
         && let Ok(request) = serde_json::from_value::<TurnRequest>(newest.request)
@@ -153,7 +192,6 @@ async fn take_back(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
             .await?;
     }
     tx.forget_agent_settings(c, &turn.agent).await?;
-    tx.drop_empty_conversation(c).await?;
     Ok(())
 }
 

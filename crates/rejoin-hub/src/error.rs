@@ -16,6 +16,15 @@ pub enum Error {
     Busy,
     #[error("the key `{0}` was used before with another message")]
     KeyReused(String),
+    /// A change of the history needs it to be idle; its handle.
+    #[error("a turn of {0} is running")]
+    Running(String),
+    #[error("{0} is open in the agent's own terminal interface")]
+    Opened(String),
+    #[error("no change of {0} is left to be taken back")]
+    NothingToUndo(String),
+    #[error("{0}")]
+    Conflict(String),
     #[error("{0}")]
     Usage(String),
     /// A defect of rejoin.

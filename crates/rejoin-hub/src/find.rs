@@ -1,7 +1,7 @@
 //! Finds what somebody named: by id, handle, unique prefix, `last`, or key.
 
 use rejoin_core::{ConversationId, Handle, HandleRef, MessageId, TurnId};
-use rejoin_store::{Conversation, ListFilter, StoredTurn};
+use rejoin_store::{Conversation, ListFilter, StoredMessage, StoredTurn};
 
 use crate::Hub;
 use crate::error::{Error, Result};
@@ -14,6 +14,13 @@ const LATELY: i64 = 500;
 pub struct Found {
     pub conversation: Conversation,
     pub message: Option<i64>,
+}
+
+/// A conversation, and the message itself if one was named.
+#[derive(Debug, Clone)]
+pub struct Named {
+    pub conversation: Conversation,
+    pub message: Option<StoredMessage>,
 }
 
 impl Hub {
@@ -98,7 +105,69 @@ impl Hub {
         turn.ok_or_else(|| no_turn(name))
     }
 
+    /// A message: by its id, or as `tmqx:4`. A conversation alone names none.
+    pub async fn find_message(&self, name: &str, folders: &[String]) -> Result<Named> {
+        if let Ok(id) = name.parse::<MessageId>() {
+            let mut read = self.store.read().await?;
+            if let Some(message) = read.message_ever(id).await? {
+                let c = read.conversation_of(id).await?;
+                let c = match c {
+                    Some(c) => read.conversation(c).await?,
+                    None => None,
+                };
+                if message.removed {
+                    return Err(Error::NotFound(
+                        "the message was removed; `rejoin undo` may bring it back".into(),
+                    ));
+                }
+                return match c {
+                    Some(conversation) => Ok(Named {
+                        conversation,
+                        message: Some(message),
+                    }),
+                    None => Err(Error::NotFound(format!("there is no message {id}"))),
+                };
+            }
+        }
+        let found = self.find(name, folders).await?;
+        let mut read = self.store.read().await?;
+        let message = match found.message {
+            None => None,
+            Some(seq) => {
+                let stored = read.message_at(found.conversation.id, seq).await?;
+                let last = read.last_seq(found.conversation.id).await?;
+                let handle = read.short_handle(&found.conversation.handle).await?;
+                Some(stored.ok_or_else(|| {
+                    Error::NotFound(format!("{handle} has no message {seq}; its last is {last}"))
+                })?)
+            }
+        };
+        Ok(Named {
+            conversation: found.conversation,
+            message,
+        })
+    }
+
     async fn conversation_named(
+        &self,
+        name: &str,
+        folders: &[String],
+    ) -> Result<Option<Conversation>> {
+        let found = self.conversation_called(name, folders).await?;
+        let Some(mut found) = found else {
+            return Ok(None);
+        };
+        let mut read = self.store.read().await?;
+        while let Some(next) = found.redirect_to {
+            let Some(there) = read.conversation(next).await? else {
+                return Ok(None);
+            };
+            found = there;
+        }
+        Ok(Some(found))
+    }
+
+    async fn conversation_called(
         &self,
         name: &str,
         folders: &[String],

@@ -1,10 +1,10 @@
 //! Ends a turn: outcome, answer, cost and pin in one transaction.
 
 use rejoin_core::{
-    Context, Cost, EventBody, Failure, FileMark, Pin, PinId, Role, Spent, SummaryFacts, ToolNote,
-    TurnStatus, Usage, Verdict, summary,
+    Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Role, Spent,
+    SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
 };
-use rejoin_store::{Ending, NewMessage, TurnRecord};
+use rejoin_store::{Ending, HERE, NewMessage, TurnRecord};
 use serde_json::Value;
 
 use crate::Hub;
@@ -92,6 +92,9 @@ impl Hub {
                     agent: Some(&turn.agent),
                     text,
                     trail: &settled.trail,
+                    origin: HERE,
+                    root: None,
+                    state: MessageState::Ok,
                     now,
                 };
                 Some(tx.add_placed(&new).await?)
@@ -184,19 +187,6 @@ impl Hub {
         };
         tx.add_events(conversation, turn.id, now, &[ended]).await?;
         Ok(tx.commit().await?)
-    }
-
-    /// `rejoin reset`: the sessions are not used again, the messages stay.
-    pub async fn reset(&self, c: rejoin_core::ConversationId) -> Result<u64> {
-        let mut tx = self.store.begin().await?;
-        if tx.unfinished_turn(c).await?.is_some() {
-            return Err(crate::error::Error::Busy);
-        }
-        let retired = tx
-            .retire_all_pins(c, "retired by rejoin reset", self.clock.now())
-            .await?;
-        tx.commit().await?;
-        Ok(retired)
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`HubLink`].
 
 mod accept;
+mod change;
 mod claim;
 mod clock;
 mod error;
@@ -12,6 +13,7 @@ mod find;
 mod finish;
 mod link;
 mod outlook;
+mod outside;
 mod progress;
 mod request;
 mod view;
@@ -19,16 +21,18 @@ mod view;
 use rejoin_store::Store;
 
 pub use accept::{Accepted, Incoming, Target};
+pub use change::{Affected, Again, Changed, Doing, ForkView, ForkWish, Merged, Wish};
 pub use claim::{Claimed, Next};
 pub use clock::{Clock, rfc3339};
 pub use error::{Error, Result};
-pub use find::Found;
+pub use find::{Found, Named};
 pub use finish::{PinEnd, Settled};
 pub use link::HubLink;
 pub use outlook::{Candidate, Outlook};
+pub use outside::{Adopted, TakenIn, WentOn};
 pub use progress::{AttemptPlan, BeginAttempt, Confirmed, PinStart};
 pub use request::{FreshWish, TurnFlags, TurnRequest};
-pub use view::{ConversationView, ErrorView, MessageView, SessionView, TurnView};
+pub use view::{ConversationView, ErrorView, MessageView, SessionView, TurnView, VersionView};
 
 /// Owns the state. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -123,6 +123,7 @@ impl TurnFlags {
                 tools: self.tools.clone().or(own.tools),
                 deny_tools,
             },
+            fresh: request.fresh.or(c.fresh.then_some(FreshWish::Always)),
             ..request.clone()
         }
     }

@@ -81,6 +81,9 @@ pub struct ConversationView {
     pub updated_at: String,
     pub cost_usd: Option<f64>,
     pub last_turn: Option<Value>,
+    /// Of which it is a fork.
+    pub parent_id: Option<ConversationId>,
+    pub archived: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -90,13 +93,26 @@ pub struct MessageView {
     pub role: Role,
     pub agent: Option<String>,
     pub text: String,
-    pub turn_id: TurnId,
+    /// None: it was said outside.
+    pub turn_id: Option<TurnId>,
     pub edited: bool,
     pub origin: String,
     pub state: MessageState,
+    /// No longer part of the history.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
+    /// What it said before, oldest first; only with all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<VersionView>,
     pub created_at: String,
     /// What the tools of its turn did, in short.
     pub tools: Vec<ToolNote>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct VersionView {
+    pub text: String,
+    pub replaced_at: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -128,7 +144,7 @@ impl Hub {
             return Ok(None);
         };
         let reply = match turn.reply {
-            Some(id) => read.message(id).await?,
+            Some(id) => read.message_ever(id).await?,
             None => None,
         };
         Ok(reply.map(|reply| (turn.summary, reply.message.text)))
@@ -147,6 +163,7 @@ impl Hub {
         let mut read = self.store.read().await?;
         let state = match read.unfinished_turn(c.id).await? {
             Some(turn) => turn.status.to_string(),
+            None if c.opened_by.is_some() => "running".into(),
             None if read.has_queued(c.id).await? => "queued".into(),
             None => "idle".into(),
         };
@@ -170,12 +187,34 @@ impl Hub {
                     "agent": t.agent, "summary": t.summary,
                 })
             }),
+            parent_id: c.parent.map(|p| p.id),
+            archived: c.archived_at.is_some(),
         })
     }
 
     pub async fn message_views(&self, c: ConversationId) -> Result<Vec<MessageView>> {
         let found = self.store.read().await?.all_messages(c).await?;
         Ok(found.into_iter().map(message_view).collect())
+    }
+
+    /// With removed messages and earlier words.
+    pub async fn all_message_views(&self, c: ConversationId) -> Result<Vec<MessageView>> {
+        let mut read = self.store.read().await?;
+        let mut views = vec![];
+        for stored in read.messages_ever(c).await? {
+            let mut view = message_view(stored);
+            view.versions = read
+                .versions(view.id)
+                .await?
+                .into_iter()
+                .map(|v| VersionView {
+                    text: v.text,
+                    replaced_at: rfc3339(v.replaced_at),
+                })
+                .collect();
+            views.push(view);
+        }
+        Ok(views)
     }
 
     pub async fn session_views(&self, c: ConversationId) -> Result<Vec<SessionView>> {
@@ -209,8 +248,10 @@ fn message_view(stored: StoredMessage) -> MessageView {
         role: m.role,
         agent: m.agent.map(|a| a.to_string()),
         text: m.text,
-        turn_id: stored.turn,
+        turn_id: (!stored.turn.is_nil()).then_some(stored.turn),
         edited: stored.edited,
+        removed: stored.removed,
+        versions: vec![],
         origin: stored.origin,
         state: m.state,
         created_at: rfc3339(stored.created_at),
@@ -241,13 +282,13 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
         conversation.ok_or_else(|| Error::NotFound("the conversation is gone".into()))?;
     let handle = read.short_handle(&conversation.handle).await?;
     let reply = match turn.reply {
-        Some(id) => read.message(id).await?,
+        Some(id) => read.message_ever(id).await?,
         None => None,
     };
     let seq = match &reply {
         Some(reply) => reply.message.seq,
         None => read
-            .message(turn.message)
+            .message_ever(turn.message)
             .await?
             .map_or(0, |m| m.message.seq),
     };

@@ -77,8 +77,9 @@ pub(crate) fn from_another_boot(claimed: &Claimed) -> Result<bool> {
 }
 
 pub(crate) fn held_by_the_living(turn: &StoredTurn) -> bool {
-    turn.holder
-        .as_deref()
-        .and_then(|h| h.parse::<Holder>().ok())
-        .is_some_and(|h| h.is_alive())
+    turn.holder.as_deref().is_some_and(lives)
+}
+
+pub(crate) fn lives(holder: &str) -> bool {
+    holder.parse::<Holder>().is_ok_and(|h| h.is_alive())
 }

@@ -16,6 +16,7 @@ mod left;
 pub mod leftovers;
 pub mod look;
 pub mod marks;
+pub mod outside;
 mod overlay;
 pub mod process;
 mod prove;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::attempt::run_folder;
 use crate::error::{Error, Result};
 use crate::holder::Holder;
-use crate::left::{Left, from_another_boot, held_by_the_living, left};
+use crate::left::{Left, from_another_boot, held_by_the_living, left, lives};
 use crate::pump::Pump;
 use crate::settle::{Written, clear_away, refused_cleanly, settle};
 use crate::turn::{IfBusy, Runner};
@@ -51,8 +51,37 @@ impl Runner {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.release_dead().await?;
         self.sweep().await?;
         Ok(troubles)
+    }
+
+    /// Whoever had a conversation open and died has it open no longer.
+    async fn release_dead(&self) -> Result<()> {
+        let opened = {
+            let mut read = self
+                .hub
+                .store
+                .read()
+                .await
+                .map_err(rejoin_hub::Error::from)?;
+            read.opened().await.map_err(rejoin_hub::Error::from)?
+        };
+        for (c, holder) in opened {
+            self.release_if_dead(c, &holder).await?;
+        }
+        Ok(())
+    }
+
+    /// True: that holder lives.
+    async fn release_if_dead(&self, c: ConversationId, holder: &str) -> Result<bool> {
+        if lives(holder) {
+            return Ok(true);
+        }
+        match self.hub.release_open(c, holder).await {
+            Err(error) if !error.is_conflict() => Err(error.into()),
+            Ok(()) | Err(_) => Ok(false),
+        }
     }
 
     /// Runs a turn that was just accepted: at once if it is in hand, else when its time has come.
@@ -121,6 +150,11 @@ impl Runner {
                 },
                 Next::Held(held) if held_by_the_living(&held) => {
                     tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                Next::Opened(holder) => {
+                    if self.release_if_dead(c, &holder).await? {
+                        tokio::time::sleep(LOOK_AGAIN).await;
+                    }
                 }
                 Next::Held(held) => match self.hub.take_over(&held, &me()?).await {
                     Ok(claimed) if held.id == turn => {

@@ -11,6 +11,7 @@ use crate::attempt::{Prepared, Preparing, early_shim, run_folder};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::look::{Looked, look};
+use crate::outside::Taken;
 use crate::process::ShimChild;
 use crate::pump::{Pump, Pumped};
 use crate::settle::{Written, clear_away, refused_cleanly, settle};
@@ -76,9 +77,11 @@ impl Runner {
         cancel: watch::Receiver<bool>,
     ) -> Result<()> {
         let mut early = early_shim(&self.config, claimed);
-        let looked = self
-            .look_until_free(claimed, if_busy, &cancel, &mut early)
+        let mut claimed = claimed.clone();
+        let (looked, taken) = self
+            .look_until_free(&mut claimed, if_busy, &cancel, &mut early)
             .await?;
+        let claimed = &claimed;
         let situation = looked.situation(&claimed.turn.agent, &claimed.request);
         let decision = decide(&situation);
         let mut plan = decision.plan.clone().map_err(|hold| held(&hold, &looked))?;
@@ -93,7 +96,8 @@ impl Runner {
             if n == 1 && *cancel.borrow() {
                 return Err(Error::Cancelled);
             }
-            let prepared = preparing.prepare(n, &plan, &decision).await?;
+            let mut prepared = preparing.prepare(n, &plan, &decision).await?;
+            prepared.record.notes.extend(taken.note());
             let (folder, child) = preparing
                 .start(&prepared, &plan, refused, early.take())
                 .await?;
@@ -140,12 +144,18 @@ impl Runner {
     /// Waits for whoever else is using the session, if that was asked for.
     async fn look_until_free(
         &self,
-        claimed: &Claimed,
+        claimed: &mut Claimed,
         if_busy: IfBusy,
         cancel: &watch::Receiver<bool>,
         early: &mut Option<ShimChild>,
-    ) -> Result<Looked> {
+    ) -> Result<(Looked, Taken)> {
+        let mut taken = Taken::default();
         loop {
+            let more = self
+                .take_in(claimed.conversation.id, Some(&mut *claimed))
+                .await?;
+            taken.messages += more.messages;
+            taken.agents.extend(more.agents);
             let outlook = HubLink::outlook(&self.hub, claimed).await?;
             let looked = look(
                 &self.hub,
@@ -158,7 +168,7 @@ impl Runner {
             fault::point("after_look");
             let held = decide(&looked.situation(&claimed.turn.agent, &claimed.request)).plan;
             if if_busy == IfBusy::Fail || !matches!(held, Err(Hold::InUse { .. })) {
-                return Ok(looked);
+                return Ok((looked, taken));
             }
             if *cancel.borrow() || self.hub.cancel_asked(claimed.turn.id).await? {
                 return Err(Error::Cancelled);

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::connections::{Read, Tx};
-use crate::db::{one, vals};
+use crate::db::{Ask, one, vals};
 use crate::error::Result;
 
 impl Tx {
@@ -38,6 +38,10 @@ impl Tx {
         self.run(sql, vals![c.uuid(), agent.as_str()]).await?;
         Ok(())
     }
+
+    pub async fn epoch(&mut self, c: ConversationId, agent: &AgentName) -> Result<i64> {
+        epoch(self, c, agent).await
+    }
 }
 
 impl Read {
@@ -53,8 +57,12 @@ impl Read {
     }
 
     pub async fn epoch(&mut self, c: ConversationId, agent: &AgentName) -> Result<i64> {
-        let sql = "select epoch from epochs where conversation_id = $1 and agent = $2";
-        let row = one(self, sql, vals![c.uuid(), agent.as_str()]).await?;
-        row.map_or(Ok(0), |r| r.int("epoch"))
+        epoch(self, c, agent).await
     }
+}
+
+async fn epoch(at: &mut impl Ask, c: ConversationId, agent: &AgentName) -> Result<i64> {
+    let sql = "select epoch from epochs where conversation_id = $1 and agent = $2";
+    let row = one(at, sql, vals![c.uuid(), agent.as_str()]).await?;
+    row.map_or(Ok(0), |r| r.int("epoch"))
 }

@@ -18,7 +18,15 @@ pub struct NewConversation {
     pub workdir: String,
     pub permission: PermissionMode,
     pub scope: Scope,
+    pub parent: Option<Parent>,
     pub now: i64,
+}
+
+/// Of which conversation it is a fork, and through which place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parent {
+    pub id: ConversationId,
+    pub seq: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -33,6 +41,14 @@ pub struct Conversation {
     pub permission: PermissionMode,
     pub scope: Scope,
     pub settings: BTreeMap<String, AgentSettings>,
+    pub parent: Option<Parent>,
+    /// It was merged into that one.
+    pub redirect_to: Option<ConversationId>,
+    pub archived_at: Option<i64>,
+    /// Who has it open in the agent's own terminal interface.
+    pub opened_by: Option<String>,
+    /// No turn of it resumes.
+    pub fresh: bool,
     pub created_at: i64,
     pub updated_at: i64,
 }
@@ -68,6 +84,8 @@ pub struct ListFilter {
     pub agent: Option<String>,
     /// `idle`, `queued`, `running` or `waiting`.
     pub state: Option<String>,
+    /// Those that were put away, instead of the others.
+    pub archived: bool,
     /// `updated_at` and id of the last one already shown.
     pub after: Option<(i64, ConversationId)>,
     pub limit: i64,
@@ -81,8 +99,8 @@ pub(crate) const NEIGHBOURS: &str = "select handle from
 
 impl Tx {
     pub async fn add_conversation(&mut self, new: &NewConversation) -> Result<()> {
-        let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings, created_at, updated_at)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, '{}', $9, $9)";
+        let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings, created_at, updated_at, parent_id, parent_seq)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, '{}', $9, $9, $10, $11)";
         let values = vals![
             new.id.uuid(),
             Handle::of(new.id).letters(),
@@ -93,6 +111,8 @@ impl Tx {
             new.permission.as_str(),
             new.scope.as_str(),
             new.now,
+            new.parent.map(|p| p.id.uuid()),
+            new.parent.map(|p| p.seq),
         ];
         self.run(sql, values).await?;
         Ok(())
@@ -106,8 +126,7 @@ impl Tx {
         workdir: &str,
         now: i64,
     ) -> Result<()> {
-        let sql =
-            "update conversations set agent = $2, workdir = $3, updated_at = $4 where id = $1";
+        let sql = "update conversations set agent = $2, workdir = $3, updated_at = $4, archived_at = null where id = $1";
         self.run(sql, vals![id.uuid(), agent.as_str(), workdir, now])
             .await?;
         Ok(())
@@ -156,6 +175,50 @@ impl Tx {
         Ok(())
     }
 
+    /// All that `rejoin set`, `rename` and `archive` can change.
+    pub async fn keep_conversation(&mut self, c: &Conversation) -> Result<()> {
+        let sql = "update conversations set key = $2, title = $3, agent = $4, workdir = $5, permission = $6,
+                scope = $7, settings = $8, fresh = $9, archived_at = $10 where id = $1";
+        let values = vals![
+            c.id.uuid(),
+            c.key.clone(),
+            c.title.as_str(),
+            c.agent.as_str(),
+            c.workdir.as_str(),
+            c.permission.as_str(),
+            c.scope.as_str(),
+            serde_json::to_string(&c.settings)?,
+            i64::from(c.fresh),
+            c.archived_at,
+        ];
+        self.must(sql, values, "the conversation is gone").await
+    }
+
+    /// With everything that belongs to it.
+    pub async fn delete_conversation(&mut self, id: ConversationId) -> Result<()> {
+        // Whoever was led to it is led nowhere.
+        let sql = "delete from conversations where id = $1 or redirect_to = $1";
+        self.run(sql, vals![id.uuid()]).await?;
+        Ok(())
+    }
+
+    /// Takes the lease of `rejoin open`, or gives it back; `was`: who had it.
+    pub async fn set_opened_by(
+        &mut self,
+        id: ConversationId,
+        was: Option<&str>,
+        now: Option<&str>,
+    ) -> Result<()> {
+        let sql = "update conversations set opened_by = $3
+            where id = $1 and (opened_by = $2 or (opened_by is null and $2 is null))";
+        self.must(sql, vals![id.uuid(), was, now], "somebody else has it open")
+            .await
+    }
+
+    pub async fn short_handle(&mut self, handle: &Handle) -> Result<String> {
+        short_handle(self, handle).await
+    }
+
     pub async fn conversation(&mut self, id: ConversationId) -> Result<Option<Conversation>> {
         by_id(self, id).await
     }
@@ -174,6 +237,16 @@ impl Read {
         by_key(self, key).await
     }
 
+    /// Those that somebody has open, or had; and who.
+    pub async fn opened(&mut self) -> Result<Vec<(ConversationId, String)>> {
+        let sql = "select id, opened_by from conversations where opened_by is not null";
+        rows(self, sql, vec![])
+            .await?
+            .iter()
+            .map(|r| Ok((ConversationId::from_uuid(r.id("id")?), r.text("opened_by")?)))
+            .collect()
+    }
+
     /// At most three whose handle begins so: none, the one, or proof that it is not unique.
     pub async fn conversations_by_handle(&mut self, prefix: &str) -> Result<Vec<Conversation>> {
         let sql = "select * from conversations where handle >= $1 and handle < $2 order by handle limit 3";
@@ -184,24 +257,19 @@ impl Read {
 
     /// The letters people see: cut where no other handle begins alike.
     pub async fn short_handle(&mut self, handle: &Handle) -> Result<String> {
-        let near = self.neighbours(handle).await?;
-        Ok(handle.short(near.iter().map(String::as_str)).to_owned())
+        short_handle(self, handle).await
     }
 
     /// How many of its letters are enough to name it.
     pub async fn unique_letters(&mut self, handle: &Handle) -> Result<usize> {
-        let near = self.neighbours(handle).await?;
+        let near = neighbours(self, handle).await?;
         Ok(handle.unique(near.iter().map(String::as_str)))
-    }
-
-    async fn neighbours(&mut self, handle: &Handle) -> Result<Vec<String>> {
-        let found = rows(self, NEIGHBOURS, vals![handle.letters()]).await?;
-        found.iter().map(|r| r.text("handle")).collect()
     }
 
     /// The one last used in this folder.
     pub async fn last_conversation_in(&mut self, workdir: &str) -> Result<Option<Conversation>> {
-        let sql = "select * from conversations where workdir = $1 order by updated_at desc limit 1";
+        let sql = "select * from conversations where workdir = $1 and redirect_to is null and archived_at is null
+            order by updated_at desc limit 1";
         one(self, sql, vals![workdir])
             .await?
             .as_ref()
@@ -211,7 +279,8 @@ impl Read {
 
     pub async fn list_conversations(&mut self, filter: &ListFilter) -> Result<Vec<Conversation>> {
         let sql = "select * from conversations
-            where ($1 is null or workdir = $1) and ($2 is null or agent = $2)
+            where redirect_to is null and ($7 = 1) = (archived_at is not null)
+              and ($1 is null or workdir = $1) and ($2 is null or agent = $2)
               and ($3 is null or updated_at < $3 or (updated_at = $3 and id < $4))
               and ($6 is null
                 or ($6 = 'running' and id in (select conversation_id from turns where status = 'running'))
@@ -227,10 +296,21 @@ impl Read {
             at,
             id,
             filter.limit,
-            filter.state.clone()
+            filter.state.clone(),
+            i64::from(filter.archived)
         ];
         rows(self, sql, values).await?.iter().map(read).collect()
     }
+}
+
+async fn short_handle(at: &mut impl Ask, handle: &Handle) -> Result<String> {
+    let near = neighbours(at, handle).await?;
+    Ok(handle.short(near.iter().map(String::as_str)).to_owned())
+}
+
+async fn neighbours(at: &mut impl Ask, handle: &Handle) -> Result<Vec<String>> {
+    let found = rows(at, NEIGHBOURS, vals![handle.letters()]).await?;
+    found.iter().map(|r| r.text("handle")).collect()
 }
 
 async fn by_id(at: &mut impl Ask, id: ConversationId) -> Result<Option<Conversation>> {
@@ -267,6 +347,17 @@ fn read(row: &Row) -> Result<Conversation> {
             Scope::Full
         },
         settings: row.json("settings")?,
+        parent: match (row.maybe_id("parent_id")?, row.maybe_int("parent_seq")?) {
+            (Some(id), Some(seq)) => Some(Parent {
+                id: ConversationId::from_uuid(id),
+                seq,
+            }),
+            _ => None,
+        },
+        redirect_to: row.maybe_id("redirect_to")?.map(ConversationId::from_uuid),
+        archived_at: row.maybe_int("archived_at")?,
+        opened_by: row.maybe_text("opened_by")?,
+        fresh: row.int("fresh")? != 0,
         created_at: row.int("created_at")?,
         updated_at: row.int("updated_at")?,
     })

@@ -123,6 +123,16 @@ impl Row {
         <[u8; 32]>::try_from(bytes).map_err(|_| Error::Foreign(format!("{column} is not a hash")))
     }
 
+    pub(crate) fn maybe_hash(&self, column: &str) -> Result<Option<[u8; 32]>> {
+        let bytes: Option<Vec<u8>> = self.0.try_get(column)?;
+        bytes
+            .map(|b| {
+                <[u8; 32]>::try_from(b)
+                    .map_err(|_| Error::Foreign(format!("{column} is not a hash")))
+            })
+            .transpose()
+    }
+
     pub(crate) fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T> {
         Ok(serde_json::from_str(&self.text(column)?)?)
     }

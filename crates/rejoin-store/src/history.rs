@@ -25,18 +25,64 @@ pub struct ScopeState {
     pub last_seq: i64,
 }
 
+/// What is stored with a message besides itself.
+#[derive(Clone, Copy)]
 pub(crate) struct Values {
     pub(crate) full: ScopeValue,
     pub(crate) run: ScopeValue,
-    pub(crate) boundary: Option<MessageId>,
+    pub(crate) boundary: Option<Boundary>,
 }
 
-struct LastAnswer {
-    id: MessageId,
-    seq: i64,
-    agent: String,
-    run: ScopeValue,
-    boundary: Option<MessageId>,
+/// The last foreign answer before a run of answers: its root, and its place.
+#[derive(Clone, Copy)]
+pub(crate) struct Boundary {
+    pub(crate) root: MessageId,
+    pub(crate) seq: i64,
+}
+
+pub(crate) struct LastAnswer {
+    /// Itself, with its place: what is the boundary for everybody else.
+    pub(crate) itself: Boundary,
+    pub(crate) agent: String,
+    pub(crate) run: ScopeValue,
+    pub(crate) boundary: Option<Boundary>,
+}
+
+impl LastAnswer {
+    /// Where the run of an answer by `agent` that follows this one begins, and with which value.
+    pub(crate) fn followed_by(&self, agent: Option<&str>) -> (Option<Boundary>, ScopeValue) {
+        if agent == Some(self.agent.as_str()) {
+            return (self.boundary, self.run);
+        }
+        (Some(self.itself), ScopeValue::begin(Some(self.itself.root)))
+    }
+}
+
+impl Tx {
+    /// What `agent` sees of everything before place `before`.
+    pub async fn scope_before(
+        &mut self,
+        c: ConversationId,
+        scope: Scope,
+        agent: &AgentName,
+        before: i64,
+    ) -> Result<ScopeState> {
+        scope_before(self, c, scope, agent, before).await
+    }
+
+    pub async fn value_through(
+        &mut self,
+        c: ConversationId,
+        scope: Scope,
+        today: &ScopeState,
+        seq: i64,
+    ) -> Result<Option<ScopeValue>> {
+        value_through(self, c, scope, today, seq).await
+    }
+
+    pub async fn last_seq(&mut self, c: ConversationId) -> Result<i64> {
+        last_seq(self, c).await
+    }
 }
 
 impl Read {
@@ -135,20 +181,12 @@ async fn scope_before(
         });
     }
     let own = answer.agent == agent.as_str();
-    let (boundary, from) = if own {
-        (answer.boundary, answer.run)
-    } else {
-        (Some(answer.id), ScopeValue::begin(Some(answer.id)))
-    };
-    let boundary_seq = if own {
-        seq_of(at, boundary).await?
-    } else {
-        answer.seq
-    };
-    let rest = messages_between(at, c, answer.seq, before).await?;
+    let (boundary, from) = answer.followed_by(Some(agent.as_str()));
+    let boundary_seq = boundary.map_or(0, |b| b.seq);
+    let rest = messages_between(at, c, answer.itself.seq, before).await?;
     let value = rest.iter().fold(from, |value, m| value.fold(&m.digest()));
     Ok(ScopeState {
-        boundary,
+        boundary: boundary.map(|b| b.root),
         boundary_seq,
         messages: (last - boundary_seq) as u64,
         answered: own,
@@ -207,13 +245,8 @@ pub(crate) async fn values_after(
     let Some(last) = last_answer(tx, c, seq).await? else {
         return Ok((seq, plain));
     };
-    let same = message.agent.as_ref().map(AgentName::as_str) == Some(last.agent.as_str());
-    let (boundary, from) = if same {
-        (last.boundary, last.run)
-    } else {
-        (Some(last.id), ScopeValue::begin(Some(last.id)))
-    };
-    let between = messages_between(tx, c, last.seq, seq).await?;
+    let (boundary, from) = last.followed_by(message.agent.as_ref().map(AgentName::as_str));
+    let between = messages_between(tx, c, last.itself.seq, seq).await?;
     let run = between
         .iter()
         .fold(from, |value, m| value.fold(&m.digest()))
@@ -228,7 +261,11 @@ pub(crate) async fn values_after(
     ))
 }
 
-async fn full_value(at: &mut impl Ask, c: ConversationId, seq: i64) -> Result<ScopeValue> {
+pub(crate) async fn full_value(
+    at: &mut impl Ask,
+    c: ConversationId,
+    seq: i64,
+) -> Result<ScopeValue> {
     if seq == 0 {
         return Ok(ScopeValue::begin(None));
     }
@@ -238,12 +275,12 @@ async fn full_value(at: &mut impl Ask, c: ConversationId, seq: i64) -> Result<Sc
     Ok(ScopeValue(row.hash("value_full")?))
 }
 
-async fn last_answer(
+pub(crate) async fn last_answer(
     at: &mut impl Ask,
     c: ConversationId,
     before: i64,
 ) -> Result<Option<LastAnswer>> {
-    let sql = "select id, seq, agent, value_run, run_boundary from messages
+    let sql = "select coalesce(root, id) as root, seq, agent, value_run, run_boundary, run_after from messages
         where conversation_id = $1 and role = 'assistant' and seq < $2 and removed_at is null
         order by seq desc limit 1";
     one(at, sql, vals![c.uuid(), before])
@@ -254,28 +291,17 @@ async fn last_answer(
 }
 
 fn read_answer(row: &Row) -> Result<LastAnswer> {
+    let boundary = row.maybe_id("run_boundary")?.map(MessageId::from_uuid);
+    let after = row.maybe_int("run_after")?.unwrap_or(0);
     Ok(LastAnswer {
-        id: MessageId::from_uuid(row.id("id")?),
-        seq: row.int("seq")?,
+        itself: Boundary {
+            root: MessageId::from_uuid(row.id("root")?),
+            seq: row.int("seq")?,
+        },
         agent: row.maybe_text("agent")?.unwrap_or_default(),
         run: ScopeValue(row.hash("value_run")?),
-        boundary: row.maybe_id("run_boundary")?.map(MessageId::from_uuid),
+        boundary: boundary.map(|root| Boundary { root, seq: after }),
     })
-}
-
-async fn seq_of(at: &mut impl Ask, id: Option<MessageId>) -> Result<i64> {
-    let Some(id) = id else { return Ok(0) };
-    let row = one(
-        at,
-        "select seq from messages where id = $1",
-        vals![id.uuid()],
-    )
-    .await?;
-    Ok(row
-        .map(|r| r.maybe_int("seq"))
-        .transpose()?
-        .flatten()
-        .unwrap_or(0))
 }
 
 async fn messages_between(

@@ -18,8 +18,18 @@ pub struct NewMessage<'a> {
     pub agent: Option<&'a AgentName>,
     pub text: &'a str,
     pub trail: &'a [ToolNote],
+    /// Where it was said: `rejoin`, or `outside`.
+    pub origin: &'a str,
+    /// Of which message it is a copy.
+    pub root: Option<MessageId>,
+    pub state: MessageState,
     pub now: i64,
 }
+
+/// Said through rejoin.
+pub const HERE: &str = "rejoin";
+/// Said in the agent's own session, by somebody who used the CLI directly.
+pub const OUTSIDE: &str = "outside";
 
 impl NewMessage<'_> {
     fn message(&self) -> Message {
@@ -30,7 +40,7 @@ impl NewMessage<'_> {
             agent: self.agent.cloned(),
             text: self.text.to_owned(),
             attachments: vec![],
-            state: MessageState::Ok,
+            state: self.state,
             trail: self.trail.to_vec(),
         }
     }
@@ -43,6 +53,7 @@ pub struct StoredMessage {
     pub turn: TurnId,
     pub origin: String,
     pub edited: bool,
+    pub removed: bool,
     pub created_at: i64,
 }
 
@@ -54,13 +65,12 @@ impl Tx {
 
     /// Gives a queued message the next place in the history.
     pub async fn place_message(&mut self, id: MessageId) -> Result<Message> {
-        let stored = message(self, id)
-            .await?
-            .ok_or(Error::Conflict("the message is gone"))?;
+        let stored = message(self, id).await?.ok_or(Error::Conflict(GONE))?;
         if stored.message.seq > 0 {
             return Ok(stored.message);
         }
-        let conversation = self.conversation_of(id).await?;
+        let conversation = conversation_of(self, id).await?;
+        let conversation = conversation.ok_or(Error::Conflict(GONE))?;
         let placed = self
             .put_in_place(conversation, &stored.message, MessageState::Ok)
             .await?;
@@ -76,7 +86,7 @@ impl Tx {
         let mut message = new.message();
         let (seq, values) = values_after(self, new.conversation, &message).await?;
         message.seq = seq;
-        self.insert_message(new, MessageState::Ok, Some((seq, values)))
+        self.insert_message(new, new.state, Some((seq, values)))
             .await?;
         Ok(message)
     }
@@ -99,6 +109,13 @@ impl Tx {
         message(self, id).await
     }
 
+    pub async fn id_at(&mut self, c: ConversationId, seq: i64) -> Result<Option<MessageId>> {
+        let sql = "select id from messages where conversation_id = $1 and seq = $2 and removed_at is null";
+        let row = one(self, sql, vals![c.uuid(), seq]).await?;
+        row.map(|r| Ok(MessageId::from_uuid(r.id("id")?)))
+            .transpose()
+    }
+
     async fn insert_message(
         &mut self,
         new: &NewMessage<'_>,
@@ -106,9 +123,10 @@ impl Tx {
         place: Option<(i64, Values)>,
     ) -> Result<()> {
         let sql = "insert into messages (id, conversation_id, turn_id, role, agent, text, attachments, state, origin, edited, trail, created_at,
-                seq, value_full, value_run, run_boundary)
-            values ($1, $2, $3, $4, $5, $6, '[]', $7, 'rejoin', 0, $8, $9, $10, $11, $12, $13)";
+                seq, value_full, value_run, run_boundary, run_after, root, digest)
+            values ($1, $2, $3, $4, $5, $6, '[]', $7, $8, 0, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
         let (seq, values) = place.unzip();
+        let boundary = values.and_then(|v| v.boundary);
         let values = vals![
             new.id.uuid(),
             new.conversation.uuid(),
@@ -117,26 +135,36 @@ impl Tx {
             new.agent.map(AgentName::as_str),
             new.text,
             state_word(state),
+            new.origin,
             serde_json::to_string(new.trail)?,
             new.now,
             seq,
-            values.as_ref().map(|v| v.full.0),
-            values.as_ref().map(|v| v.run.0),
-            values.and_then(|v| v.boundary).map(MessageId::uuid),
+            values.map(|v| v.full.0),
+            values.map(|v| v.run.0),
+            boundary.map(|b| b.root.uuid()),
+            boundary.map(|b| b.seq),
+            new.root.map(MessageId::uuid),
+            new.message().digest().0,
         ];
         self.run(sql, values).await?;
         Ok(())
     }
 
-    async fn conversation_of(&mut self, id: MessageId) -> Result<ConversationId> {
-        let found = one(
-            self,
-            "select conversation_id from messages where id = $1",
-            vals![id.uuid()],
-        )
-        .await?;
-        let row = found.ok_or(Error::Conflict("the message is gone"))?;
-        Ok(ConversationId::from_uuid(row.id("conversation_id")?))
+    /// Puts a copy into another conversation, at the same place and with the same values: these stand
+    /// for what was said, and for roots, which copies have in common.
+    pub async fn copy_message(
+        &mut self,
+        id: MessageId,
+        copy: MessageId,
+        to: ConversationId,
+    ) -> Result<()> {
+        let sql = "insert into messages (id, conversation_id, turn_id, seq, role, agent, text, attachments, state, origin, edited,
+                trail, value_full, value_run, run_boundary, run_after, digest, root, created_at)
+            select $2, $3, turn_id, seq, role, agent, text, attachments, state, origin, edited,
+                trail, value_full, value_run, run_boundary, run_after, digest, coalesce(root, id), created_at
+            from messages where id = $1";
+        self.must(sql, vals![id.uuid(), copy.uuid(), to.uuid()], GONE)
+            .await
     }
 
     async fn put_in_place(
@@ -146,7 +174,7 @@ impl Tx {
         state: MessageState,
     ) -> Result<i64> {
         let (seq, values) = values_after(self, conversation, message).await?;
-        let sql = "update messages set seq = $2, state = $3, value_full = $4, value_run = $5, run_boundary = $6
+        let sql = "update messages set seq = $2, state = $3, value_full = $4, value_run = $5, run_boundary = $6, run_after = $7
             where id = $1 and seq is null";
         let bound = vals![
             message.id.uuid(),
@@ -154,7 +182,8 @@ impl Tx {
             state_word(state),
             values.full.0,
             values.run.0,
-            values.boundary.map(MessageId::uuid),
+            values.boundary.map(|b| b.root.uuid()),
+            values.boundary.map(|b| b.seq),
         ];
         self.must(sql, bound, "the message has a place already")
             .await?;
@@ -181,6 +210,39 @@ impl Read {
             .transpose()
     }
 
+    pub async fn conversation_of(&mut self, id: MessageId) -> Result<Option<ConversationId>> {
+        conversation_of(self, id).await
+    }
+
+    /// The newest of the history that was said so.
+    pub async fn last_of(&mut self, c: ConversationId, role: Role) -> Result<Option<Message>> {
+        let sql = "select * from messages where conversation_id = $1 and role = $2 and seq is not null and removed_at is null
+            order by seq desc limit 1";
+        let row = one(self, sql, vals![c.uuid(), role_word(role)]).await?;
+        row.map(|r| Ok(read(&r)?.message)).transpose()
+    }
+
+    /// Also one that was removed.
+    pub async fn message_ever(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
+        let sql = "select * from messages where id = $1";
+        one(self, sql, vals![id.uuid()])
+            .await?
+            .as_ref()
+            .map(read)
+            .transpose()
+    }
+
+    /// With those that were removed, each behind what took its place.
+    pub async fn messages_ever(&mut self, c: ConversationId) -> Result<Vec<StoredMessage>> {
+        let sql = "select * from messages where conversation_id = $1
+            order by seq is null, seq, removed_at is not null, removed_at, id";
+        rows(self, sql, vals![c.uuid()])
+            .await?
+            .iter()
+            .map(read)
+            .collect()
+    }
+
     /// The whole history in order, then what is queued.
     pub async fn all_messages(
         &mut self,
@@ -198,6 +260,16 @@ impl Read {
 
 pub(crate) const BY_ID: &str = "select * from messages where id = $1 and removed_at is null";
 
+const GONE: &str = "the message is gone";
+
+/// Also of one that was removed.
+async fn conversation_of(at: &mut impl Ask, id: MessageId) -> Result<Option<ConversationId>> {
+    let sql = "select conversation_id from messages where id = $1";
+    let row = one(at, sql, vals![id.uuid()]).await?;
+    row.map(|r| Ok(ConversationId::from_uuid(r.id("conversation_id")?)))
+        .transpose()
+}
+
 async fn message(at: &mut impl Ask, id: MessageId) -> Result<Option<StoredMessage>> {
     one(at, BY_ID, vals![id.uuid()])
         .await?
@@ -211,11 +283,7 @@ pub(crate) fn read(row: &Row) -> Result<StoredMessage> {
     let message = Message {
         id: MessageId::from_uuid(row.id("id")?),
         seq: row.maybe_int("seq")?.unwrap_or(0),
-        role: if row.text("role")? == "assistant" {
-            Role::Assistant
-        } else {
-            Role::User
-        },
+        role: role_of(row)?,
         agent: agent.map_err(|e| Error::Foreign(e.to_string()))?,
         text: row.text("text")?,
         attachments: row.json("attachments")?,
@@ -231,7 +299,16 @@ pub(crate) fn read(row: &Row) -> Result<StoredMessage> {
         turn: TurnId::from_uuid(row.id("turn_id")?),
         origin: row.text("origin")?,
         edited: row.int("edited")? != 0,
+        removed: row.maybe_int("removed_at")?.is_some(),
         created_at: row.int("created_at")?,
+    })
+}
+
+pub(crate) fn role_of(row: &Row) -> Result<Role> {
+    Ok(if row.text("role")? == "assistant" {
+        Role::Assistant
+    } else {
+        Role::User
     })
 }
 
@@ -242,7 +319,7 @@ fn role_word(role: Role) -> &'static str {
     }
 }
 
-fn state_word(state: MessageState) -> &'static str {
+pub(crate) fn state_word(state: MessageState) -> &'static str {
     match state {
         MessageState::Ok => "ok",
         MessageState::Unanswered => "unanswered",

@@ -11,10 +11,16 @@ use crate::connections::Store;
 use crate::error::{Error, Result};
 
 /// Append-only; the same numbers stand in `migrations/postgres`.
-const MIGRATIONS: &[(i64, &str)] = &[(
-    1,
-    include_str!("../../../migrations/sqlite/0001_conversations.sql"),
-)];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (
+        1,
+        include_str!("../../../migrations/sqlite/0001_conversations.sql"),
+    ),
+    (
+        2,
+        include_str!("../../../migrations/sqlite/0002_history.sql"),
+    ),
+];
 
 /// How long a writer waits for another process's transaction.
 const BUSY: Duration = Duration::from_secs(20);

@@ -78,6 +78,21 @@ impl Tx {
         Ok(())
     }
 
+    /// A session that was read and is good to go on with, though no turn of ours wrote it.
+    pub async fn add_confirmed_pin(
+        &mut self,
+        c: ConversationId,
+        pin: &Pin,
+        now: i64,
+    ) -> Result<()> {
+        let sql = "insert into pins (id, conversation_id, agent, session_id, state, failures, created_at, updated_at)
+            values ($1, $2, $3, $4, 'confirmed', 0, $5, $5)";
+        let (agent, session) = (pin.agent.as_str(), pin.session.as_str());
+        self.run(sql, vals![pin.id.uuid(), c.uuid(), agent, session, now])
+            .await?;
+        Ok(())
+    }
+
     /// Writes ahead that a turn uses a confirmed session.
     pub async fn open_pin(&mut self, id: PinId, turn: TurnId, now: i64) -> Result<()> {
         let sql = "update pins set state = 'open', open_turn = $2, updated_at = $3 where id = $1 and state = 'confirmed'";
@@ -156,12 +171,43 @@ impl Tx {
         Ok(())
     }
 
-    /// `rejoin reset`: the messages stay, the sessions are not used again.
-    pub async fn retire_all_pins(&mut self, c: ConversationId, why: &str, now: i64) -> Result<u64> {
-        let sql =
-            "update pins set state = 'retired', open_turn = null, retired_why = $2, updated_at = $3
-            where conversation_id = $1 and state <> 'retired'";
-        self.run(sql, vals![c.uuid(), why, now]).await
+    /// None of them is used again; says which were not retired before.
+    pub async fn retire_all_pins(
+        &mut self,
+        c: ConversationId,
+        why: &str,
+        now: i64,
+    ) -> Result<Vec<PinId>> {
+        let sql = "select id from pins where conversation_id = $1 and state <> 'retired'";
+        let found = rows(self, sql, vals![c.uuid()]).await?;
+        let mut ids = vec![];
+        for row in &found {
+            let id = PinId::from_uuid(row.id("id")?);
+            self.retire_pin(id, why, now).await?;
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// Takes a retirement back. Its files are compared again before it is used, as always.
+    pub async fn unretire_pin(&mut self, id: PinId, now: i64) -> Result<()> {
+        let sql = "update pins set state = 'confirmed', retired_why = null, updated_at = $2
+            where id = $1 and state = 'retired' and confirmed is not null";
+        self.run(sql, vals![id.uuid(), now]).await?;
+        Ok(())
+    }
+
+    /// Agents with a session that was not retired.
+    pub async fn agents_with_sessions(&mut self, c: ConversationId) -> Result<Vec<AgentName>> {
+        let sql = "select distinct agent from pins
+            where conversation_id = $1 and state <> 'retired' and confirmed is not null order by agent";
+        rows(self, sql, vals![c.uuid()])
+            .await?
+            .iter()
+            .map(|row| {
+                AgentName::new(row.text("agent")?).map_err(|e| Error::Foreign(e.to_string()))
+            })
+            .collect()
     }
 
     /// Drops a pin written ahead for a run that never began.
@@ -203,6 +249,35 @@ impl Read {
         pins_of(self, c, agent).await
     }
 
+    /// Whose session that is, in whatever state.
+    pub async fn pin_of_session(
+        &mut self,
+        agent: &str,
+        session: &str,
+    ) -> Result<Option<(ConversationId, StoredPin)>> {
+        pin_of_session(self, agent, session).await
+    }
+
+    /// Did a turn of ours cause a session of that name?
+    pub async fn attempted_session(&mut self, session: &str) -> Result<bool> {
+        let sql = "select 1 as found from attempts where session_id = $1 limit 1";
+        Ok(one(self, sql, vals![session]).await?.is_some())
+    }
+
+    /// The newest confirmed session of each agent.
+    pub async fn confirmed_pins(&mut self, c: ConversationId) -> Result<Vec<Pin>> {
+        let sql = "select * from pins where conversation_id = $1 and state = 'confirmed' order by id desc";
+        let mut newest: Vec<Pin> = vec![];
+        for row in &rows(self, sql, vals![c.uuid()]).await? {
+            if let Some(pin) = read(row)?.pin
+                && !newest.iter().any(|n| n.agent == pin.agent)
+            {
+                newest.push(pin);
+            }
+        }
+        Ok(newest)
+    }
+
     pub async fn all_pins(&mut self, c: ConversationId) -> Result<Vec<StoredPin>> {
         let sql = "select * from pins where conversation_id = $1 order by id desc";
         rows(self, sql, vals![c.uuid()])
@@ -211,6 +286,21 @@ impl Read {
             .map(read)
             .collect()
     }
+}
+
+/// Whose session that is, in whatever state.
+async fn pin_of_session(
+    at: &mut impl Ask,
+    agent: &str,
+    session: &str,
+) -> Result<Option<(ConversationId, StoredPin)>> {
+    let sql = "select * from pins where agent = $1 and session_id = $2";
+    let row = one(at, sql, vals![agent, session]).await?;
+    row.map(|row| {
+        let c = ConversationId::from_uuid(row.id("conversation_id")?);
+        Ok((c, read(&row)?))
+    })
+    .transpose()
 }
 
 async fn pins_of(

@@ -129,6 +129,20 @@ impl Chronicle {
         self.world.run(&args)
     }
 
+    /// Goes on with the newest session by hand; what is said there belongs to the conversation.
+    #[track_caller]
+    pub fn by_hand(&mut self) {
+        self.turns += 1;
+        let n = self.turns;
+        let session = self.sessions.last().unwrap();
+        let script = steps(n, &json!([{"text": answer(n)}]));
+        let done = self
+            .world
+            .by_hand(session, &format!("{} {script}", user(n)));
+        assert!(done.status.success(), "{done:?}");
+        self.words.extend([user(n), answer(n)]);
+    }
+
     /// The file of the newest session.
     #[track_caller]
     pub fn session_file(&self) -> PathBuf {

@@ -1,21 +1,35 @@
 //! The command line: one file per verb.
 
+mod archive;
+mod change;
 mod completions;
 mod config;
+mod delete;
 mod demo;
 mod doctor;
+mod edit;
 mod explain;
+mod follow;
+mod fork;
 mod help;
 mod home;
 mod list;
 mod live;
 mod man;
+mod merge;
 mod model_server;
 mod outcome;
+mod rename;
 mod reset;
+mod retry;
+
+mod search;
 mod send;
+mod set;
 mod show;
+mod truncate;
 mod trust;
+mod undo;
 mod watch;
 
 use std::path::PathBuf;
@@ -63,7 +77,18 @@ enum Command {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Explain(explain::ExplainArgs),
+    Search(search::SearchArgs),
+    Edit(edit::EditArgs),
+    Truncate(truncate::TruncateArgs),
+    Retry(retry::RetryArgs),
+    Fork(fork::ForkArgs),
+    Merge(merge::MergeArgs),
+    Undo(undo::UndoArgs),
     Reset(reset::ResetArgs),
+    Set(set::SetArgs),
+    Rename(rename::RenameArgs),
+    Archive(archive::ArchiveArgs),
+    Delete(delete::DeleteArgs),
     Doctor(doctor::DoctorArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
@@ -80,6 +105,7 @@ impl Command {
             self,
             Self::Send(_)
                 | Self::Reply(_)
+                | Self::Retry(_)
                 | Self::RunTurn(_)
                 | Self::Explain(explain::ExplainArgs { next: true, .. })
         )
@@ -152,7 +178,18 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
         Command::List(args) => list::run(&app, &args).await,
         Command::Show(args) => show::run(&app, &args).await,
         Command::Explain(args) => explain::run(&app, &args).await,
+        Command::Search(args) => search::run(&app, &args).await,
+        Command::Edit(args) => edit::run(&app, &args).await,
+        Command::Truncate(args) => truncate::run(&app, &args).await,
+        Command::Retry(args) => retry::run(&app, &args).await,
+        Command::Fork(args) => fork::run(&app, &args).await,
+        Command::Merge(args) => merge::run(&app, &args).await,
+        Command::Undo(args) => undo::run(&app, &args).await,
         Command::Reset(args) => reset::run(&app, &args).await,
+        Command::Set(args) => set::run(&app, &args).await,
+        Command::Rename(args) => rename::run(&app, &args).await,
+        Command::Archive(args) => archive::run(&app, &args).await,
+        Command::Delete(args) => delete::run(&app, &args).await,
         Command::Demo(_)
         | Command::ModelServer(_)
         | Command::Completions(_)

@@ -137,6 +137,22 @@ impl From<HubError> for Failure {
             HubError::KeyReused(_) => {
                 Self::new(codes::KEY_REUSED, text + "; this message was not kept")
             }
+            HubError::Running(handle) => Self::new(
+                codes::BUSY,
+                format!("{text}; nothing was changed, cancel it first"),
+            )
+            .try_this(format!("rejoin cancel {handle}")),
+            HubError::Opened(handle) => Self::new(
+                codes::BUSY,
+                format!("{text}; nothing was changed, leave that first"),
+            )
+            .try_this(format!("rejoin show {handle}")),
+            HubError::NothingToUndo(handle) => {
+                Self::new(codes::CONFLICT, text).try_this(format!("rejoin show {handle} --all"))
+            }
+            HubError::Conflict(_) => {
+                Self::new(codes::CONFLICT, format!("{text}; nothing was changed"))
+            }
             HubError::Usage(_) => Self::usage(text),
             HubError::Internal(_) => Self::new(codes::INTERNAL, text),
         }

@@ -5,7 +5,7 @@ use rejoin_core::{
     AgentName, ConversationId, Message, MessageId, MessageState, PermissionMode, Role, Scope,
     TurnId, in_scope,
 };
-use rejoin_store::{NewConversation, NewMessage, Store};
+use rejoin_store::{HERE, NewConversation, NewMessage, Store};
 
 const AGENTS: [&str; 3] = ["claude", "codex", "demo"];
 
@@ -29,6 +29,7 @@ async fn told(store: &Store, speakers: &[Option<usize>]) -> (ConversationId, Vec
         workdir: "/".into(),
         permission: PermissionMode::Edit,
         scope: Scope::Full,
+        parent: None,
         now: 1,
     };
     tx.add_conversation(&new).await.unwrap();
@@ -49,6 +50,9 @@ async fn told(store: &Store, speakers: &[Option<usize>]) -> (ConversationId, Vec
             agent: agent.as_ref(),
             text: &text,
             trail: &[],
+            origin: HERE,
+            root: None,
+            state: MessageState::Ok,
             now: 1,
         };
         match role {

@@ -2,8 +2,10 @@
 
 use std::task::Poll;
 
-use rejoin_core::{AgentName, ConversationId, MessageId, PermissionMode, Role, Scope, TurnId};
-use rejoin_store::{Error, NewConversation, NewMessage, NewTurn, Store};
+use rejoin_core::{
+    AgentName, ConversationId, MessageId, MessageState, PermissionMode, Role, Scope, TurnId,
+};
+use rejoin_store::{Error, HERE, NewConversation, NewMessage, NewTurn, Store};
 
 async fn store_with(turns: u8) -> (tempfile::TempDir, Store, ConversationId, Vec<TurnId>) {
     let dir = tempfile::tempdir().unwrap();
@@ -19,6 +21,7 @@ async fn store_with(turns: u8) -> (tempfile::TempDir, Store, ConversationId, Vec
         workdir: "/".into(),
         permission: PermissionMode::Edit,
         scope: Scope::Full,
+        parent: None,
         now: 1,
     };
     tx.add_conversation(&new).await.unwrap();
@@ -36,6 +39,9 @@ async fn store_with(turns: u8) -> (tempfile::TempDir, Store, ConversationId, Vec
             agent: None,
             text: "x",
             trail: &[],
+            origin: HERE,
+            root: None,
+            state: MessageState::Ok,
             now: 1,
         };
         tx.accept_message(&new).await.unwrap();

@@ -27,6 +27,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         &[
             ("list", "List conversations, newest first"),
             ("show", "Show a conversation, or one message of it"),
+            ("search", "Find messages by their words"),
             (
                 "explain",
                 "Say why a turn went as it did, or what the next would do",
@@ -35,10 +36,22 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     ),
     (
         "Change",
-        &[(
-            "reset",
-            "Start a new session next time, and keep the messages",
-        )],
+        &[
+            ("edit", "Put other words into a message"),
+            ("truncate", "Remove a message and all after it"),
+            ("retry", "Run a message again, in a new session"),
+            ("fork", "Start a new conversation with the same history"),
+            ("merge", "Put two conversations into one"),
+            ("undo", "Take back the last change"),
+            (
+                "reset",
+                "Start a new session next time, and keep the messages",
+            ),
+            ("set", "Change model, tools, permission, scope, …"),
+            ("rename", "Give a conversation another title"),
+            ("archive", "Put a conversation away"),
+            ("delete", "Delete a conversation, for good"),
+        ],
     ),
     (
         "Set up",

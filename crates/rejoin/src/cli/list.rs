@@ -28,6 +28,9 @@ pub(crate) struct ListArgs {
     /// Only those whose newest turn this agent answered
     #[arg(long)]
     agent: Option<String>,
+    /// Those that were put away
+    #[arg(long)]
+    archived: bool,
     /// How many
     #[arg(short, default_value_t = 20)]
     n: i64,
@@ -45,6 +48,7 @@ pub(crate) async fn run(app: &App, args: &ListArgs) -> Result<u8> {
             .flatten(),
         agent: args.agent.clone(),
         state: args.state.clone(),
+        archived: args.archived,
         after: args.cursor.as_deref().map(parse_cursor).transpose()?,
         // One more tells whether there is a next page.
         limit: limit + 1,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::change::doing;
 use crate::app::App;
 use crate::failure::Result;
 use crate::output::figures::count;
@@ -14,20 +15,26 @@ pub(crate) struct ResetArgs {
     /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV", default_value = "last")]
     conversation: String,
+    /// Say what it would affect, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 pub(crate) async fn run(app: &App, args: &ResetArgs) -> Result<u8> {
     let found = app.hub().find(&args.conversation, &app.folders()).await?;
     let id = found.conversation.id;
-    let retired = app.hub().reset(id).await?;
+    let (retired, changed) = app.hub().reset(id, doing(args.dry_run)).await?;
     if app.out.json {
-        app.out
-            .json(&serde_json::json!({"conversation_id": id, "retired": retired}));
+        app.out.json(&serde_json::json!({
+            "conversation_id": id, "retired": retired, "dry_run": changed.dry_run,
+        }));
     } else {
-        app.out.text(&format!(
-            "{} retired; the next turn is told what was said",
-            count(retired, "session")
-        ));
+        let sessions = count(retired, "session");
+        app.out.text(&if args.dry_run {
+            format!("{sessions} would be retired")
+        } else {
+            format!("{sessions} retired; the next turn is told what was said")
+        });
     }
     Ok(0)
 }

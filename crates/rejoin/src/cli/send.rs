@@ -9,11 +9,10 @@ use clap::{Args, ValueEnum};
 use rejoin_core::{AgentName, Micros, PermissionMode};
 use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnFlags, TurnRequest, fault};
 use rejoin_runner::{IfBusy, look};
-use tokio::sync::watch;
 
 use crate::app::App;
-use crate::cli::live::View;
-use crate::cli::outcome::{Reported, interrupted, report};
+use crate::cli::follow::to_its_end;
+use crate::cli::outcome::interrupted;
 use crate::failure::{Failure, Result};
 
 /// Send a message and wait for the answer
@@ -143,54 +142,11 @@ pub(crate) async fn run(app: &App, args: SendArgs) -> Result<u8> {
     if args.turn.detach {
         return detach(app, &accepted).await;
     }
-    let (cancel, cancelled) = watch::channel(false);
-    let mut signal = None;
-    {
-        let follow = follow(app, &accepted, &args.turn, &cancelled);
-        tokio::pin!(follow, interrupted);
-        loop {
-            tokio::select! {
-                biased;
-                ran = &mut follow => break ran?,
-                code = &mut interrupted, if signal.is_none() => {
-                    // The run goes on until its processes are gone and it is settled.
-                    signal = Some(code);
-                    app.out.note("cancelling…");
-                    cancel.send_replace(true);
-                }
-            }
-        }
-    }
-    report(app, accepted.turn, Reported::of(args.turn.stream), signal).await
-}
-
-/// Runs the turn, and shows what happens in it meanwhile.
-async fn follow(
-    app: &App,
-    accepted: &Accepted,
-    args: &TurnArgs,
-    cancelled: &watch::Receiver<bool>,
-) -> Result<()> {
-    let if_busy = match args.if_busy {
+    let if_busy = match args.turn.if_busy {
         Busy::Wait => IfBusy::Wait,
         Busy::Fail => IfBusy::Fail,
     };
-    let run = app.runner.run_accepted(accepted, if_busy, cancelled);
-    let mut view = View::of(app.out, args.stream);
-    let mut wake = app.runner.wake.subscribe();
-    tokio::pin!(run);
-    let done = loop {
-        tokio::select! {
-            biased;
-            done = &mut run => break done,
-            changed = wake.changed(), if view.wants_events() => drop(changed),
-            () = view.tick() => {}
-        }
-        view.show(app, accepted.turn).await?;
-    };
-    view.show(app, accepted.turn).await?;
-    view.close();
-    Ok(done?)
+    to_its_end(app, &accepted, if_busy, args.turn.stream, interrupted).await
 }
 
 /// The turn goes on in a process of its own, until it is settled.
@@ -250,12 +206,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
         .clone()
         .or_else(|| known.as_ref().map(|c| c.agent.clone()))
         .unwrap_or_else(|| default_agent.clone());
-    if config.disabled.iter().any(|d| d == answering.as_str()) {
-        return Err(
-            Failure::usage(format!("{answering} is switched off in the configuration"))
-                .try_this("another agent with -a"),
-        );
-    }
+    must_be_enabled(app, &answering)?;
     let here = folder_text(&app.here)?;
     let workdir = args
         .turn
@@ -305,6 +256,14 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
     })
 }
 
+pub(super) fn must_be_enabled(app: &App, agent: &AgentName) -> Result<()> {
+    if app.config.disabled.iter().any(|d| d == agent.as_str()) {
+        let text = format!("{agent} is switched off in the configuration");
+        return Err(Failure::usage(text).try_this("another agent with -a"));
+    }
+    Ok(())
+}
+
 /// A folder as it is stored: its real path.
 pub(super) fn folder_text(dir: &std::path::Path) -> Result<String> {
     let looked = rejoin_runner::folder::look(dir);
@@ -331,7 +290,7 @@ fn with_files(mut text: String, files: &[PathBuf]) -> Result<String> {
     Ok(text)
 }
 
-fn valid_key(key: &str) -> Result<String> {
+pub(super) fn valid_key(key: &str) -> Result<String> {
     if key.is_empty() || key.len() > 200 || key.chars().any(char::is_control) {
         return Err(Failure::usage(
             "a key has 1 to 200 characters and no control characters",
@@ -340,7 +299,7 @@ fn valid_key(key: &str) -> Result<String> {
     Ok(key.to_owned())
 }
 
-fn prompt(argument: Option<&str>) -> Result<String> {
+pub(super) fn prompt(argument: Option<&str>) -> Result<String> {
     let text = match argument {
         Some(text) if text != "-" => text.to_owned(),
         None if std::io::stdin().is_terminal() => {
@@ -366,7 +325,7 @@ fn prompt(argument: Option<&str>) -> Result<String> {
     Ok(text)
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let split = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -384,7 +343,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn parse_dollars(text: &str) -> Result<Micros, String> {
+pub(super) fn parse_dollars(text: &str) -> Result<Micros, String> {
     let dollars = text
         .trim_start_matches('$')
         .parse()

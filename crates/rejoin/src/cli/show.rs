@@ -25,6 +25,9 @@ pub(crate) struct ShowArgs {
     /// Print a markdown document
     #[arg(long)]
     markdown: bool,
+    /// Also what was removed, and what messages said before they were edited
+    #[arg(long)]
+    all: bool,
 }
 
 /// What there is to show.
@@ -38,7 +41,7 @@ struct Shown {
 impl Shown {
     /// The turn whose verdict stands below this message: below the answer, or where one is missing.
     fn verdict_below(&self, message: &MessageView) -> Option<&TurnView> {
-        let turn = self.turns.iter().find(|t| t.turn_id == message.turn_id)?;
+        let turn = (self.turns.iter()).find(|t| Some(t.turn_id) == message.turn_id)?;
         let last = message.role == Role::Assistant || turn.reply_id.is_none();
         (last && !turn.summary.is_empty()).then_some(turn)
     }
@@ -52,7 +55,11 @@ pub(crate) async fn run(app: &App, args: &ShowArgs) -> Result<u8> {
     let turns = hub.turn_views(id).await?;
     let mut shown = Shown {
         conversation: hub.conversation_view(&found.conversation).await?,
-        messages: hub.message_views(id).await?,
+        messages: if args.all {
+            hub.all_message_views(id).await?
+        } else {
+            hub.message_views(id).await?
+        },
         turns,
         sessions: hub.session_views(id).await?,
     };
@@ -91,7 +98,7 @@ fn one(shown: &mut Shown, number: i64) -> Result<()> {
         let text = format!("{handle} has no message {number}; its last is {last}");
         return Err(Failure::not_found(text).try_this(format!("rejoin show {handle}")));
     };
-    shown.turns.retain(|t| t.turn_id == turn);
+    shown.turns.retain(|t| Some(t.turn_id) == turn);
     Ok(())
 }
 

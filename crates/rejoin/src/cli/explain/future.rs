@@ -27,6 +27,10 @@ pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
         None => conversation.agent.clone(),
     };
     let request = request(app, args, &conversation, &agent)?;
+    // A turn would take in first what was said outside; so does the question what it would do.
+    if let Some(note) = app.runner.take_in(conversation.id, None).await?.note() {
+        app.out.note(&note);
+    }
     let outlook = hub
         .outlook(conversation.id, conversation.scope, &agent, None)
         .await?;

@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use rejoin_testkit::{Chronicle, Continued, World, on_every_cli};
+use rejoin_testkit::{Chronicle, Continued, World, on_every_cli, user};
 
 on_every_cli!(
     a_damaged_session_is_never_resumed,
-    a_session_continued_by_hand_is_not_resumed,
+    a_session_continued_by_hand_is_taken_in,
+    a_session_continued_by_hand_and_passed_over,
     without_leave_to_reseed_nothing_is_sent,
 );
 
@@ -42,20 +43,40 @@ fn a_damaged_session_is_never_resumed(world: World) {
     story.reseeds("session_damaged", &[]);
 }
 
-/// What was said there is not shown, and not cut away either.
-fn a_session_continued_by_hand_is_not_resumed(world: World) {
+/// What was said there is taken in before the next message, by whomever that is answered; and the
+/// session goes on from there.
+fn a_session_continued_by_hand_is_taken_in(world: World) {
     let mut story = Chronicle::begun(world);
-    let file = story.session_file();
-    let by_hand = story
-        .world
-        .by_hand(&story.sessions[0], "by-hand-word #s:hello");
-    assert!(by_hand.status.success(), "{by_hand:?}");
-    let after = fs::read(&file).unwrap();
-    story.turn(Continued::Reseeded("session_changed"), &[]);
-    assert!(!story.request().body.to_string().contains("by-hand-word"));
+    story.by_hand();
     story.resumes(&[]);
-    assert!(!story.request().body.to_string().contains("by-hand-word"));
-    assert_eq!(fs::read(&file).unwrap(), after);
+    story.by_hand();
+    story.by_hand();
+    story.resumes(&[]);
+    story.resumes(&[]);
+    let shown = story.world.run(&["show", "k", "--json"]).ok().json();
+    let messages = shown["messages"].as_array().unwrap();
+    let outside: Vec<_> = messages
+        .iter()
+        .filter(|m| m["origin"] == "outside")
+        .collect();
+    assert_eq!(outside.len(), 6, "{shown:#}");
+    assert!(outside.iter().all(|m| m["turn_id"].is_null()), "{shown:#}");
+}
+
+/// Somebody else's words in the middle of ours: the session has not seen what was said meanwhile, so
+/// it is not resumed; but nothing of it is lost.
+fn a_session_continued_by_hand_and_passed_over(world: World) {
+    let mut story = Chronicle::begun(world);
+    story.by_hand();
+    let text = format!("{} #s:a{}", user(story.next()), story.next());
+    let done = story
+        .world
+        .run(&["send", "--json", "-k", "k", "-a", "demo", &text])
+        .ok();
+    let answer = done.json()["text"].as_str().unwrap().to_owned();
+    assert!(answer.contains(&user(2)), "{answer}");
+    let shown = story.world.run(&["show", "k", "--json"]).ok().json();
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 6, "{shown:#}");
 }
 
 /// `--no-reseed`: exit 5, nothing sent, the message not kept, the conversation as it was.

@@ -1,0 +1,112 @@
+//! Other words in a message; a history cut short; sessions not used again.
+
+use rejoin_core::{ConversationId, MessageId};
+use rejoin_store::Tx;
+
+use super::{Changed, Doing, Made, Undo};
+use crate::Hub;
+use crate::error::{Error, Result};
+
+const RESET: &str = "retired by rejoin reset";
+
+impl Hub {
+    /// Its id stays; what it said before is kept.
+    pub async fn edit(&self, id: MessageId, text: &str, doing: Doing) -> Result<Changed> {
+        let c = self.conversation_of(id).await?;
+        let mut change = self.begin_change(c).await?;
+        let tx = &mut change.tx;
+        let stored = tx.message(id).await?.ok_or_else(removed)?;
+        let mut message = stored.message;
+        let was = std::mem::replace(&mut message.text, text.to_owned());
+        let mut made = Made {
+            kind: "edit",
+            undo: None,
+            message: Some(id),
+            removed: vec![],
+            restored: vec![],
+        };
+        if was != text {
+            let now = self.clock.now();
+            tx.rewrite_message(&message, true, now).await?;
+            if message.seq > 0 {
+                tx.refold(c, message.seq).await?;
+            }
+            made.undo = Some(Undo::Edit {
+                message: id,
+                text: was,
+                edited: stored.edited,
+            });
+        }
+        self.end_change(change, made, doing).await
+    }
+
+    /// Takes a message and all after it out of the history.
+    pub async fn truncate(&self, id: MessageId, doing: Doing) -> Result<Changed> {
+        let c = self.conversation_of(id).await?;
+        let mut change = self.begin_change(c).await?;
+        let from = place_of(&mut change.tx, id).await?;
+        let removed = self.cut(&mut change.tx, c, from).await?;
+        let made = Made {
+            kind: "truncate",
+            undo: Some(Undo::Cut {
+                from,
+                removed: removed.clone(),
+                retried: None,
+            }),
+            message: Some(id),
+            removed,
+            restored: vec![],
+        };
+        self.end_change(change, made, doing).await
+    }
+
+    /// `rejoin reset`: the sessions are not used again, the messages stay.
+    pub async fn reset(&self, c: ConversationId, doing: Doing) -> Result<(u64, Changed)> {
+        let mut change = self.begin_change(c).await?;
+        let now = self.clock.now();
+        let pins = change.tx.retire_all_pins(c, RESET, now).await?;
+        let retired = pins.len() as u64;
+        let made = Made {
+            kind: "reset",
+            undo: (retired > 0).then_some(Undo::Reset { pins }),
+            message: None,
+            removed: vec![],
+            restored: vec![],
+        };
+        Ok((retired, self.end_change(change, made, doing).await?))
+    }
+
+    /// Everything from a place on, with turns that were still to answer some of it.
+    pub(super) async fn cut(
+        &self,
+        tx: &mut Tx,
+        c: ConversationId,
+        from: i64,
+    ) -> Result<Vec<MessageId>> {
+        let removed = tx.remove_from(c, from, self.clock.now()).await?;
+        for id in &removed {
+            tx.drop_queued_turns_of(*id).await?;
+        }
+        Ok(removed)
+    }
+
+    pub(super) async fn conversation_of(&self, id: MessageId) -> Result<ConversationId> {
+        let found = self.store.read().await?.conversation_of(id).await?;
+        found.ok_or_else(|| Error::NotFound(format!("there is no message {id}")))
+    }
+}
+
+/// Where a message stands; one that is queued stands nowhere yet.
+pub(super) async fn place_of(tx: &mut Tx, id: MessageId) -> Result<i64> {
+    let stored = tx.message(id).await?.ok_or_else(removed)?;
+    match stored.message.seq {
+        0 => Err(Error::Conflict(
+            "the message is still queued, and not part of the history yet".into(),
+        )),
+        seq => Ok(seq),
+    }
+}
+
+pub(super) fn removed() -> Error {
+    Error::NotFound("the message was removed; `rejoin undo` may bring it back".into())
+}

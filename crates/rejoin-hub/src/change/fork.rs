@@ -1,0 +1,93 @@
+//! A new conversation with the same history, up to a message.
+
+use rejoin_core::{ConversationId, MessageState, PermissionMode, Role};
+use rejoin_store::{NewConversation, Parent};
+use serde::Serialize;
+
+use super::gone;
+use crate::Hub;
+use crate::error::{Error, Result};
+
+/// What the new conversation is to be.
+#[derive(Debug, Clone, Default)]
+pub struct ForkWish {
+    /// Through this place; none: all of it.
+    pub at: Option<i64>,
+    pub permission: Option<PermissionMode>,
+    pub title: Option<String>,
+    pub key: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ForkView {
+    pub conversation_id: ConversationId,
+    pub parent_id: ConversationId,
+    pub handle: String,
+    pub messages: u64,
+}
+
+impl Hub {
+    /// Also while a turn of the parent runs: its message is copied, unanswered. What is queued is not
+    /// history yet.
+    pub async fn fork(&self, c: ConversationId, wish: &ForkWish) -> Result<ForkView> {
+        let now = self.clock.now();
+        let mut tx = self.store.begin().await?;
+        let parent = tx.conversation(c).await?.ok_or_else(gone)?;
+        let last = tx.last_seq(c).await?;
+        let through = wish.at.unwrap_or(last);
+        if through < 1 || through > last {
+            return Err(Error::NotFound(format!(
+                "there is no message {through} to fork at; the last is {last}"
+            )));
+        }
+        if let Some(key) = &wish.key
+            && tx.conversation_by_key(key).await?.is_some()
+        {
+            return Err(Error::Conflict(format!(
+                "another conversation has the key `{key}`"
+            )));
+        }
+        let id = self.clock.conversation_id()?;
+        let title = wish.title.clone();
+        tx.add_conversation(&NewConversation {
+            id,
+            key: wish.key.clone(),
+            title: title.unwrap_or_else(|| format!("{} (fork)", parent.title)),
+            agent: parent.agent.clone(),
+            workdir: parent.workdir.clone(),
+            permission: wish.permission.unwrap_or(parent.permission),
+            scope: parent.scope,
+            parent: Some(Parent {
+                id: c,
+                seq: through,
+            }),
+            now,
+        })
+        .await?;
+        tx.set_agent_settings(id, &parent.settings).await?;
+        let messages = tx.belongings(c).await?.messages;
+        let copied = messages.into_iter().take(through as usize);
+        let mut newest = None;
+        for message in copied {
+            let copy = self.clock.message_id()?;
+            tx.copy_message(message, copy, id).await?;
+            newest = Some(copy);
+        }
+        // Its answer, if it had one, is not in this history.
+        if let Some(newest) = newest
+            && let Some(stored) = tx.message(newest).await?
+            && (stored.message.role, stored.message.state) == (Role::User, MessageState::Ok)
+        {
+            tx.mark_unanswered(newest, &[]).await?;
+        }
+        tx.commit().await?;
+        let child = self.store.read().await?.conversation(id).await?;
+        let child = child.ok_or_else(gone)?;
+        Ok(ForkView {
+            conversation_id: id,
+            parent_id: c,
+            handle: self.store.read().await?.short_handle(&child.handle).await?,
+            messages: through as u64,
+        })
+    }
+}

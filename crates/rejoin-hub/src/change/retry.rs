@@ -1,0 +1,174 @@
+//! Runs a message again: what followed it is removed, its id stays, and no session is resumed.
+
+use rejoin_core::{AgentName, EventBody, MessageId, MessageState, Role, ToolNote, TurnId};
+use rejoin_store::{NewTurn, Tx};
+use serde::{Deserialize, Serialize};
+
+use super::edit::place_of;
+use super::{Changed, Doing, Made, Undo};
+use crate::Hub;
+use crate::accept::{Accepted, settle_request, to_json};
+use crate::claim::Claimed;
+use crate::error::{Error, Result};
+use crate::request::{FreshWish, TurnFlags, TurnRequest};
+
+/// A message as it was before it was run again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Retried {
+    pub(super) message: MessageId,
+    /// The turn that was made for it, and the one it belonged to.
+    turn: TurnId,
+    old_turn: TurnId,
+    answered: bool,
+    trail: Vec<ToolNote>,
+}
+
+impl Retried {
+    pub(super) async fn put_back(&self, tx: &mut Tx) -> Result<()> {
+        let state = if self.answered {
+            MessageState::Ok
+        } else {
+            MessageState::Unanswered
+        };
+        Ok(tx
+            .hand_over(self.message, self.old_turn, state, &self.trail)
+            .await?)
+    }
+}
+
+/// How a message is to be run again.
+#[derive(Debug, Clone)]
+pub struct Again {
+    pub message: MessageId,
+    /// None: the agent of the conversation's newest turn.
+    pub agent: Option<AgentName>,
+    pub flags: TurnFlags,
+    pub request: TurnRequest,
+}
+
+impl Hub {
+    /// In one transaction: what followed is removed, and the turn is in hand.
+    pub async fn retry(&self, again: &Again, holder: &str) -> Result<Accepted> {
+        let c = self.conversation_of(again.message).await?;
+        let mut change = self.begin_change(c).await?;
+        let now = self.clock.now();
+        let tx = &mut change.tx;
+        let seq = place_of(tx, again.message).await?;
+        let stored = tx.message(again.message).await?.ok_or_else(super::gone)?;
+        must_be_a_users(stored.message.role)?;
+        let removed = self.cut(tx, c, seq + 1).await?;
+        tx.drop_queued_turns_of(again.message).await?;
+        let turn = self.clock.turn_id()?;
+        let before = Retried {
+            message: again.message,
+            turn,
+            old_turn: stored.turn,
+            answered: stored.message.state == MessageState::Ok,
+            trail: stored.message.trail.clone(),
+        };
+        tx.hand_over(again.message, turn, MessageState::Ok, &[])
+            .await?;
+        let agent = again
+            .agent
+            .clone()
+            .unwrap_or_else(|| change.conversation.agent.clone());
+        let conversation = change.conversation.clone();
+        let mut request =
+            settle_request(tx, &again.flags, &again.request, &conversation, &agent).await?;
+        request.fresh = Some(FreshWish::Retry);
+        tx.add_turn(&NewTurn {
+            id: turn,
+            conversation: c,
+            message: again.message,
+            agent: &agent,
+            request: to_json(&request)?,
+            client_key: None,
+            machine: &self.machine,
+            holder: Some(holder),
+            now,
+        })
+        .await?;
+        tx.touch_conversation(c, &agent, &request.workdir, now)
+            .await?;
+        let accepted = EventBody::TurnAccepted {
+            message_id: again.message,
+        };
+        tx.add_events(c, turn, now, &[accepted]).await?;
+        let stored_turn = tx.turn(turn).await?;
+        let message = tx.message(again.message).await?.map(|m| m.message);
+        let claimed = message
+            .zip(stored_turn)
+            .map(|(message, turn)| Claimed {
+                turn,
+                conversation,
+                message,
+                request,
+                attempts: vec![],
+                taken_from: None,
+            })
+            .ok_or_else(|| Error::Internal("a new turn is gone".into()))?;
+        let made = Made {
+            kind: "retry",
+            undo: Some(Undo::Cut {
+                from: seq + 1,
+                removed: removed.clone(),
+                retried: Some(before),
+            }),
+            message: Some(again.message),
+            removed,
+            restored: vec![],
+        };
+        self.end_change(change, made, Doing::Now).await?;
+        Ok(Accepted {
+            conversation: c,
+            turn,
+            replayed: false,
+            created: false,
+            claimed: Some(Box::new(claimed)),
+        })
+    }
+
+    /// What a retry would remove, and whom it would affect.
+    pub async fn would_retry(&self, id: MessageId) -> Result<Changed> {
+        let c = self.conversation_of(id).await?;
+        let mut change = self.begin_change(c).await?;
+        let seq = place_of(&mut change.tx, id).await?;
+        let stored = change.tx.message(id).await?.ok_or_else(super::gone)?;
+        must_be_a_users(stored.message.role)?;
+        let removed = self.cut(&mut change.tx, c, seq + 1).await?;
+        let made = Made {
+            kind: "retry",
+            undo: None,
+            message: Some(id),
+            removed,
+            restored: vec![],
+        };
+        self.end_change(change, made, Doing::Later).await
+    }
+
+    /// The retry for which nothing could be run: as if it had never been asked for. False: this turn
+    /// is no retry.
+    pub(crate) async fn take_back_retry(&self, tx: &mut Tx, claimed: &Claimed) -> Result<bool> {
+        let c = claimed.conversation.id;
+        let Some(last) = tx.last_change(c).await? else {
+            return Ok(false);
+        };
+        let of_this = serde_json::from_value::<Undo>(last.body.clone()).is_ok_and(
+            |undo| matches!(undo, Undo::Cut { retried: Some(r), .. } if r.turn == claimed.turn.id),
+        );
+        if of_this {
+            self.revert(tx, c, &last).await?;
+            tx.mark_undone(last.id, self.clock.now()).await?;
+        }
+        Ok(of_this)
+    }
+}
+
+fn must_be_a_users(role: Role) -> Result<()> {
+    match role {
+        Role::User => Ok(()),
+        Role::Assistant => Err(Error::Usage(
+            "that is an answer; name the message it answers".into(),
+        )),
+    }
+}

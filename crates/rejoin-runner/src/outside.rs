@@ -1,0 +1,133 @@
+//! Looks whether somebody went on with one of the agents' sessions outside rejoin, and takes in what
+//! was said there before anything else is said.
+
+use rejoin_agents::{Reading, SessionAt};
+use rejoin_core::{ConversationId, FileMark, Pin, SessionFact};
+use rejoin_hub::{Claimed, WentOn};
+
+use crate::error::{Error, Result};
+use crate::in_use::in_use;
+use crate::look::environment;
+use crate::session::Sessions;
+use crate::turn::Runner;
+
+/// What was taken in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Taken {
+    pub messages: u64,
+    /// Agents in whose sessions it was said.
+    pub agents: Vec<String>,
+}
+
+impl Taken {
+    /// For the verdict line.
+    pub fn note(&self) -> Option<String> {
+        let messages = match self.messages {
+            0 => return None,
+            1 => "1 message".to_owned(),
+            n => format!("{n} messages"),
+        };
+        Some(format!("{messages} said outside were taken in"))
+    }
+}
+
+impl Runner {
+    /// Of a conversation that nothing is running for; before a turn, the one in hand.
+    pub async fn take_in(
+        &self,
+        c: ConversationId,
+        mut claimed: Option<&mut Claimed>,
+    ) -> Result<Taken> {
+        let mut taken = Taken::default();
+        let pins = {
+            let mut read = self
+                .hub
+                .store
+                .read()
+                .await
+                .map_err(rejoin_hub::Error::from)?;
+            read.confirmed_pins(c)
+                .await
+                .map_err(rejoin_hub::Error::from)?
+        };
+        for was in pins {
+            let Some((now, reading)) = self.went_on(&was).await else {
+                continue;
+            };
+            let said = reading.said();
+            let session = WentOn {
+                was: &was,
+                now: &now,
+            };
+            let in_hand = claimed.as_deref();
+            let done = self
+                .hub
+                .take_in(c, in_hand, &was.agent, &said, Some(session))
+                .await;
+            let done = match done {
+                // A turn began meanwhile: it takes in what there is.
+                Err(rejoin_hub::Error::Busy) => return Ok(taken),
+                other => other.map_err(Error::from)?,
+            };
+            if let (Some(claimed), Some(message)) = (claimed.as_deref_mut(), done.message) {
+                claimed.message = message;
+            }
+            if done.messages > 0 {
+                taken.messages += done.messages;
+                taken.agents.push(was.agent.to_string());
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The session as it is now, if there is more in it than was confirmed and all of it can be read.
+    /// What cannot is left alone: the decision then says why.
+    async fn went_on(&self, was: &Pin) -> Option<(Pin, Reading)> {
+        let adapter = self.config.adapter(was.agent.as_str())?;
+        let env = environment(&self.config, adapter);
+        let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        let home = adapter.home(&var)?;
+        let sessions = Sessions {
+            adapter,
+            home: &home,
+        };
+        let at = SessionAt {
+            folder: &was.folder.path,
+            session: &was.session,
+            pin: &was.id.to_string(),
+        };
+        let path = sessions.locate(&at)?;
+        let mark = FileMark {
+            path: path.clone(),
+            ..was.files.first()?.clone()
+        };
+        if sessions.compare(&mark) != SessionFact::Changed
+            || in_use(adapter, &home, &was.session, Some(&path)).is_some()
+        {
+            return None;
+        }
+        let cursor = was.cursor.as_deref();
+        let (file, reading) = sessions.read_on(&path, Some(&mark), cursor).await.ok()?;
+        let own = |id: &String| *id == was.session.as_str();
+        if reading.whole().is_err() || !reading.session.as_ref().is_none_or(own) {
+            return None;
+        }
+        Some((moved_on(was, file, &reading), reading))
+    }
+}
+
+/// What it has counted meanwhile is only known where the session says so.
+fn moved_on(was: &Pin, file: FileMark, reading: &Reading) -> Pin {
+    Pin {
+        files: vec![file],
+        cursor: reading.cursor.clone(),
+        total: None,
+        usage: reading.usage,
+        context: reading.context.or(was.context),
+        model: reading.model.clone().or_else(|| was.model.clone()),
+        provider: reading.provider.clone().or_else(|| was.provider.clone()),
+        compacted: was.compacted || reading.compacted,
+        failures: 0,
+        ..was.clone()
+    }
+}

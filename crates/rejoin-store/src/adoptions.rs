@@ -1,0 +1,75 @@
+//! Sessions that were made outside, and what was taken in of them.
+
+use rejoin_core::ConversationId;
+use serde_json::Value;
+
+use crate::connections::{Read, Tx};
+use crate::db::{Ask, Row, one, rows, vals};
+use crate::error::Result;
+
+#[derive(Debug, Clone)]
+pub struct Adoption {
+    pub agent: String,
+    /// As its CLI calls it.
+    pub session_id: String,
+    pub conversation: ConversationId,
+    /// Where it lies if ours is a copy, and how far it was taken in: the runner's business.
+    pub source: Value,
+}
+
+impl Tx {
+    pub async fn keep_adoption(&mut self, a: &Adoption, now: i64) -> Result<()> {
+        let sql = "insert into adoptions (agent, session_id, conversation_id, source, adopted_at)
+            values ($1, $2, $3, $4, $5)
+            on conflict (agent, session_id) do update set conversation_id = $3, source = $4";
+        let values = vals![
+            a.agent.as_str(),
+            a.session_id.as_str(),
+            a.conversation.uuid(),
+            a.source.to_string(),
+            now
+        ];
+        self.run(sql, values).await?;
+        Ok(())
+    }
+
+    pub async fn adoption(&mut self, agent: &str, session: &str) -> Result<Option<Adoption>> {
+        adoption(self, agent, session).await
+    }
+}
+
+impl Read {
+    pub async fn adoption(&mut self, agent: &str, session: &str) -> Result<Option<Adoption>> {
+        adoption(self, agent, session).await
+    }
+
+    /// Also of those that were merged into it.
+    pub async fn adoptions_of(&mut self, c: ConversationId) -> Result<Vec<Adoption>> {
+        let sql = "select * from adoptions where conversation_id = $1
+                or conversation_id in (select id from conversations where redirect_to = $1)
+            order by agent, session_id";
+        rows(self, sql, vals![c.uuid()])
+            .await?
+            .iter()
+            .map(read)
+            .collect()
+    }
+}
+
+async fn adoption(at: &mut impl Ask, agent: &str, session: &str) -> Result<Option<Adoption>> {
+    let sql = "select * from adoptions where agent = $1 and session_id = $2";
+    one(at, sql, vals![agent, session])
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
+}
+
+fn read(row: &Row) -> Result<Adoption> {
+    Ok(Adoption {
+        agent: row.text("agent")?,
+        session_id: row.text("session_id")?,
+        conversation: ConversationId::from_uuid(row.id("conversation_id")?),
+        source: row.json("source")?,
+    })
+}

@@ -1,0 +1,175 @@
+//! Changes of a history: what a message said before, what was removed, and what takes it all back.
+//! Nothing is destroyed here.
+
+use rejoin_core::{ConversationId, Message, MessageId, MessageState, ToolNote, TurnId};
+use serde_json::Value;
+
+use crate::connections::{Read, Tx};
+use crate::db::{one, rows, vals};
+use crate::error::{Error, Result};
+use crate::messages::state_word;
+
+/// A change that can be taken back.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub id: i64,
+    pub kind: String,
+    pub body: Value,
+    pub created_at: i64,
+}
+
+/// What a message said before.
+#[derive(Debug, Clone)]
+pub struct Version {
+    pub text: String,
+    pub replaced_at: i64,
+}
+
+impl Tx {
+    pub async fn add_change(
+        &mut self,
+        c: ConversationId,
+        kind: &str,
+        body: &Value,
+        now: i64,
+    ) -> Result<()> {
+        let sql =
+            "insert into changes (conversation_id, kind, body, created_at) values ($1, $2, $3, $4)";
+        self.run(sql, vals![c.uuid(), kind, body.to_string(), now])
+            .await?;
+        Ok(())
+    }
+
+    /// The newest that was not taken back.
+    pub async fn last_change(&mut self, c: ConversationId) -> Result<Option<Change>> {
+        let sql = "select id, kind, body, created_at from changes
+            where conversation_id = $1 and undone_at is null order by id desc limit 1";
+        let row = one(self, sql, vals![c.uuid()]).await?;
+        row.map(|row| {
+            Ok(Change {
+                id: row.int("id")?,
+                kind: row.text("kind")?,
+                body: row.json("body")?,
+                created_at: row.int("created_at")?,
+            })
+        })
+        .transpose()
+    }
+
+    pub async fn mark_undone(&mut self, id: i64, now: i64) -> Result<()> {
+        let sql = "update changes set undone_at = $2 where id = $1 and undone_at is null";
+        self.must(sql, vals![id, now], "it was taken back already")
+            .await
+    }
+
+    /// Puts other words into a message; the old ones are kept. `message`: with the new text.
+    pub async fn rewrite_message(
+        &mut self,
+        message: &Message,
+        edited: bool,
+        now: i64,
+    ) -> Result<()> {
+        let keep = "insert into versions (message_id, n, text, replaced_at)
+            select $1, (select count(*) from versions where message_id = $1) + 1, text, $2
+            from messages where id = $1";
+        self.run(keep, vals![message.id.uuid(), now]).await?;
+        let sql = "update messages set text = $2, edited = $3, digest = $4 where id = $1";
+        let values = vals![
+            message.id.uuid(),
+            message.text.as_str(),
+            i64::from(edited),
+            message.digest().0
+        ];
+        self.must(sql, values, "the message is gone").await
+    }
+
+    /// Takes everything from this place on out of the history, and says what that was.
+    pub async fn remove_from(
+        &mut self,
+        c: ConversationId,
+        seq: i64,
+        now: i64,
+    ) -> Result<Vec<MessageId>> {
+        let sql = "select id from messages where conversation_id = $1 and seq >= $2 and removed_at is null order by seq";
+        let found = rows(self, sql, vals![c.uuid(), seq]).await?;
+        let sql = "update messages set removed_at = $3 where conversation_id = $1 and seq >= $2 and removed_at is null";
+        self.run(sql, vals![c.uuid(), seq, now]).await?;
+        found
+            .iter()
+            .map(|row| Ok(MessageId::from_uuid(row.id("id")?)))
+            .collect()
+    }
+
+    /// Puts a removed message back at the place it had.
+    pub async fn bring_back(&mut self, id: MessageId) -> Result<()> {
+        let sql = "update messages set removed_at = null where id = $1 and removed_at is not null";
+        self.must(sql, vals![id.uuid()], "the message is not removed")
+            .await
+    }
+
+    /// A message that waits for its answer again, in another turn than before; or as it was before.
+    pub async fn hand_over(
+        &mut self,
+        id: MessageId,
+        turn: TurnId,
+        state: MessageState,
+        trail: &[ToolNote],
+    ) -> Result<()> {
+        let sql = "update messages set turn_id = $2, state = $3, trail = $4 where id = $1";
+        let trail = serde_json::to_string(trail)?;
+        self.must(
+            sql,
+            vals![id.uuid(), turn.uuid(), state_word(state), trail],
+            "the message is gone",
+        )
+        .await
+    }
+
+    /// Takes the last message out of its place, to put others before it.
+    pub async fn unplace(&mut self, id: MessageId) -> Result<()> {
+        let sql =
+            "update messages set seq = null, state = 'queued', value_full = null, value_run = null,
+                run_boundary = null, run_after = null where id = $1";
+        self.must(sql, vals![id.uuid()], "the message is gone")
+            .await
+    }
+
+    /// Drops turns that were to answer this message and have not begun; the message stays.
+    pub async fn drop_queued_turns_of(&mut self, id: MessageId) -> Result<()> {
+        let sql = "delete from turns where message_id = $1 and status = 'queued'";
+        if self.run(sql, vals![id.uuid()]).await? > 0 {
+            let sql = "update messages set state = 'unanswered' where id = $1";
+            self.run(sql, vals![id.uuid()]).await?;
+        }
+        Ok(())
+    }
+
+    /// All copies of one message, and itself, have one root.
+    pub async fn shared_roots(&mut self, a: ConversationId, b: ConversationId) -> Result<i64> {
+        let sql = "select count(*) as shared from messages one, messages other
+            where one.conversation_id = $1 and other.conversation_id = $2
+              and one.seq is not null and other.seq is not null
+              and one.removed_at is null and other.removed_at is null
+              and coalesce(one.root, one.id) = coalesce(other.root, other.id)";
+        let row = one(self, sql, vals![a.uuid(), b.uuid()]).await?;
+        row.ok_or(Error::Conflict("nothing was counted"))?
+            .int("shared")
+    }
+}
+
+impl Read {
+    /// What a message said before, oldest first.
+    pub async fn versions(&mut self, id: MessageId) -> Result<Vec<Version>> {
+        let sql = "select text, replaced_at from versions where message_id = $1 order by n";
+        rows(self, sql, vals![id.uuid()])
+            .await?
+            .iter()
+            .map(|row| {
+                Ok(Version {
+                    text: row.text("text")?,
+                    replaced_at: row.int("replaced_at")?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,41 @@
+//! `rejoin archive`
+
+use clap::Args;
+
+use super::change::handle;
+use crate::app::App;
+use crate::failure::Result;
+
+/// Put a conversation away: it is not listed any more, and nothing else changes
+///
+/// A message to it takes it out again.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin archive tmqx\n  rejoin list --archived\n  rejoin archive tmqx --undo"
+)]
+pub(crate) struct ArchiveArgs {
+    /// Conversation: handle, id, key, or `last`
+    #[arg(value_name = "CONV")]
+    conversation: String,
+    /// Take it out again
+    #[arg(long)]
+    undo: bool,
+}
+
+pub(crate) async fn run(app: &App, args: &ArchiveArgs) -> Result<u8> {
+    let found = app.hub().find(&args.conversation, &app.folders()).await?;
+    let id = found.conversation.id;
+    app.hub().archive(id, !args.undo).await?;
+    if app.out.json {
+        let done = serde_json::json!({"conversation_id": id, "archived": !args.undo});
+        app.out.json(&done);
+    } else {
+        let name = handle(app, &found.conversation).await?;
+        app.out.text(&if args.undo {
+            format!("{name} is listed again")
+        } else {
+            format!("{name} is put away; rejoin list --archived shows it")
+        });
+    }
+    Ok(0)
+}

@@ -1,0 +1,94 @@
+//! `rejoin fork`
+
+use clap::Args;
+use rejoin_core::PermissionMode;
+use rejoin_hub::ForkWish;
+
+use super::change::handle;
+use super::send::valid_key;
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::output::figures::count;
+
+/// Start a new conversation with the same history, up to a message
+///
+/// Both go on by themselves. Where the agent can fork its own session at that message, the first
+/// turn does; else it is told what was said.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin fork last                        all that was said so far\n  rejoin fork tmqx --at tmqx:6            up to and including message 6\n  rejoin fork tmqx --permission full -k try-2"
+)]
+pub(crate) struct ForkArgs {
+    /// Conversation: handle, id, key, or `last`
+    #[arg(value_name = "CONV", default_value = "last")]
+    conversation: String,
+    /// Up to and including this message: tmqx:4, its number, or its id
+    #[arg(long, value_name = "MESSAGE")]
+    at: Option<String>,
+    /// What the agent may do there: read-only, edit, full, ask
+    #[arg(long, value_name = "MODE")]
+    permission: Option<PermissionMode>,
+    /// Give it this key
+    #[arg(short, long, value_name = "KEY")]
+    key: Option<String>,
+    /// Give it this title
+    #[arg(long, value_name = "TITLE")]
+    title: Option<String>,
+}
+
+pub(crate) async fn run(app: &App, args: &ForkArgs) -> Result<u8> {
+    let found = app.hub().find(&args.conversation, &app.folders()).await?;
+    let parent = handle(app, &found.conversation).await?;
+    let at = match &args.at {
+        Some(name) => Some(place(app, name, &found.conversation, &parent).await?),
+        None => found.message,
+    };
+    let wish = ForkWish {
+        at,
+        permission: args.permission,
+        title: args.title.clone(),
+        key: args.key.as_deref().map(valid_key).transpose()?,
+    };
+    let fork = app.hub().fork(found.conversation.id, &wish).await?;
+    if app.out.json {
+        app.out.json(&fork);
+    } else {
+        app.out.text(&fork.handle);
+        app.out.note(&format!(
+            "{} of {parent} are in {}; try: rejoin send -c {} \"…\"",
+            count(fork.messages, "message"),
+            fork.handle,
+            fork.handle
+        ));
+    }
+    Ok(0)
+}
+
+/// A message of this conversation, and no other.
+async fn place(
+    app: &App,
+    name: &str,
+    conversation: &rejoin_store::Conversation,
+    handle: &str,
+) -> Result<i64> {
+    if let Ok(number) = name.parse::<i64>() {
+        return Ok(number);
+    }
+    let named = app.hub().find_message(name, &app.folders()).await?;
+    let try_this = format!("rejoin fork {handle} --at {handle}:N");
+    match named.message {
+        Some(_) if named.conversation.id != conversation.id => {
+            let text = format!("`{name}` is a message of another conversation than {handle}");
+            Err(Failure::usage(text).try_this(try_this))
+        }
+        Some(message) if message.message.seq > 0 => Ok(message.message.seq),
+        Some(_) => Err(
+            Failure::usage(format!("`{name}` is still queued, and not history yet"))
+                .try_this(format!("rejoin show {handle}")),
+        ),
+        None => Err(Failure::usage(format!(
+            "`{name}` is a conversation; name one of its messages"
+        ))
+        .try_this(try_this)),
+    }
+}

@@ -1,0 +1,105 @@
+//! `rejoin retry`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use rejoin_core::{AgentName, Micros, PermissionMode, Role};
+use rejoin_hub::{Again, Named, TurnFlags, TurnRequest};
+use rejoin_runner::{IfBusy, look};
+
+use super::change::{handle, removed, report};
+use super::follow::to_its_end;
+use super::outcome::interrupted;
+use super::send::{folder_text, must_be_enabled, parse_dollars, parse_duration};
+use crate::app::App;
+use crate::failure::{Failure, Result};
+
+/// Run a message again, in a new session; what followed it is removed
+///
+/// Without a message: the last one you sent in the conversation last used in this folder. rejoin undo
+/// brings back what was removed.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin retry                    the last message, again\n  rejoin retry tmqx:5 -a codex    message 5, answered by another agent\n  rejoin retry tmqx:5 --dry-run   what would be removed"
+)]
+pub(crate) struct RetryArgs {
+    /// Message of yours (tmqx:5, or its id), or a conversation: its last one
+    #[arg(value_name = "MESSAGE", default_value = "last")]
+    message: String,
+    /// Agent; default: the one of the newest turn
+    #[arg(short, long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Model
+    #[arg(short, long)]
+    model: Option<String>,
+    /// Working folder; default: the conversation's
+    #[arg(short, long, value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// What the agent may do: read-only, edit, full, ask
+    #[arg(long, value_name = "MODE")]
+    permission: Option<PermissionMode>,
+    /// Stop the turn after this time, e.g. 90s, 10m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// Stop the turn once it has cost this, e.g. 0.5
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    max_cost: Option<Micros>,
+    /// Print events as JSON lines while they happen
+    #[arg(long)]
+    stream: bool,
+    /// Say what would be removed, and run nothing
+    #[arg(long, conflicts_with = "stream")]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(app: &App, args: &RetryArgs) -> Result<u8> {
+    app.must_be_trusted()?;
+    let hub = app.hub();
+    let Named {
+        conversation,
+        message,
+    } = hub.find_message(&args.message, &app.folders()).await?;
+    let name = handle(app, &conversation).await?;
+    let message = match message {
+        Some(message) => message.message,
+        None => {
+            let mut read = hub.store.read().await?;
+            let last = read.last_of(conversation.id, Role::User).await?;
+            last.ok_or_else(|| Failure::not_found(format!("{name} has no message yet")))?
+        }
+    };
+    if args.dry_run {
+        let changed = hub.would_retry(message.id).await?;
+        let sentence = format!("{name}:{} run again, {}", message.seq, removed(&changed));
+        report(app, &changed, &sentence);
+        return Ok(0);
+    }
+    let agent = args.agent.as_deref().map(AgentName::new).transpose();
+    let agent = agent.map_err(|e| Failure::usage(e.to_string()))?;
+    let answering = agent.clone().unwrap_or_else(|| conversation.agent.clone());
+    must_be_enabled(app, &answering)?;
+    let workdir = args.workdir.as_deref().map(folder_text).transpose()?;
+    let place = workdir.as_deref().unwrap_or(&conversation.workdir);
+    look::ground(hub, &app.runner.config, answering.as_str(), place).await?;
+    let again = Again {
+        message: message.id,
+        agent,
+        flags: TurnFlags {
+            workdir: workdir.clone(),
+            permission: args.permission,
+            model: args.model.clone(),
+            default_model: app.config.models.get(answering.as_str()).cloned(),
+            ..TurnFlags::default()
+        },
+        request: TurnRequest {
+            timeout_ms: args.timeout.map(|t| t.as_millis() as u64),
+            max_cost: args.max_cost,
+            ..app.base_request()
+        },
+    };
+    // From here on a signal cancels the turn, and does not leave it to others.
+    let interrupted = interrupted();
+    let accepted = hub.retry(&again, &app.runner.holder()?).await?;
+    to_its_end(app, &accepted, IfBusy::Wait, args.stream, interrupted).await
+}

@@ -1,0 +1,46 @@
+//! `rejoin undo`
+
+use clap::Args;
+use rejoin_hub::Changed;
+
+use super::change::{doing, handle, removed, report};
+use crate::app::App;
+use crate::failure::Result;
+use crate::output::figures::count;
+
+/// Take back the last change of a conversation's history
+///
+/// Again: the one before it. Messages said since a truncation or a retry give way to what they had
+/// replaced; rejoin show --all still shows them.
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    /// Conversation: handle, id, key, or `last`
+    #[arg(value_name = "CONV", default_value = "last")]
+    conversation: String,
+    /// Say what it would affect, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(app: &App, args: &UndoArgs) -> Result<u8> {
+    let found = app.hub().find(&args.conversation, &app.folders()).await?;
+    let name = handle(app, &found.conversation).await?;
+    let changed = app
+        .hub()
+        .undo(found.conversation.id, doing(args.dry_run))
+        .await?;
+    report(app, &changed, &sentence(&name, &changed));
+    Ok(0)
+}
+
+fn sentence(name: &str, changed: &Changed) -> String {
+    let mut parts = vec![format!("{name}: {} taken back", changed.change)];
+    if !changed.restored.is_empty() {
+        let n = changed.restored.len() as u64;
+        parts.push(format!("{} restored", count(n, "message")));
+    }
+    if !changed.removed.is_empty() {
+        parts.push(format!("{} that had been said since", removed(changed)));
+    }
+    parts.join(", ")
+}
