@@ -123,6 +123,11 @@ impl Hub {
         let now = self.clock.now();
         let id = self.clock.conversation_id()?;
         let mut tx = self.store.begin().await?;
+        let (agent, session) = (adopted.agent.as_str(), adopted.session_id.as_str());
+        if tx.adoption(agent, session).await?.is_some() {
+            let text = format!("another command has adopted {session}");
+            return Err(Error::Conflict(text));
+        }
         let first = adopted.said.first().map_or("", |s| s.text.as_str());
         tx.add_conversation(&NewConversation {
             id,
@@ -157,7 +162,7 @@ impl Hub {
         Ok(id)
     }
 
-    async fn say(
+    pub(crate) async fn say(
         &self,
         tx: &mut Tx,
         c: ConversationId,

@@ -36,6 +36,8 @@ pub enum Error {
     Cancelled,
     #[error("process {pid} is using this session")]
     InUse { pid: u32 },
+    #[error("nothing was said in session {0}")]
+    NothingSaid(String),
     #[error("{context}: {source}")]
     Io {
         context: String,

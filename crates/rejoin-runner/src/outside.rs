@@ -77,12 +77,13 @@ impl Runner {
                 taken.agents.push(was.agent.to_string());
             }
         }
+        self.take_in_sources(c, claimed, &mut taken).await?;
         Ok(taken)
     }
 
     /// The session as it is now, if there is more in it than was confirmed and all of it can be read.
     /// What cannot is left alone: the decision then says why.
-    async fn went_on(&self, was: &Pin) -> Option<(Pin, Reading)> {
+    pub(crate) async fn went_on(&self, was: &Pin) -> Option<(Pin, Reading)> {
         let adapter = self.config.adapter(was.agent.as_str())?;
         let env = environment(&self.config, adapter);
         let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());

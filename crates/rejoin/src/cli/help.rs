@@ -42,6 +42,10 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
             ("retry", "Run a message again, in a new session"),
             ("fork", "Start a new conversation with the same history"),
             ("merge", "Put two conversations into one"),
+            (
+                "adopt",
+                "Bring in sessions that the agents made on their own",
+            ),
             ("undo", "Take back the last change"),
             (
                 "reset",

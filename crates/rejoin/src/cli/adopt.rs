@@ -1,0 +1,344 @@
+//! `rejoin adopt`
+
+mod keys;
+mod picker;
+mod screen;
+
+use std::path::Path;
+
+use clap::Args;
+use rejoin_core::ConversationId;
+use rejoin_hub::rfc3339;
+use rejoin_runner::adopt::{Adoption, OutsideSession, Standing, Terms, Wanted};
+use serde_json::{Value, json};
+
+use super::change::handle;
+use super::send::folder_text;
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::output::figures::{Now, count};
+use crate::output::{Line, Tone, one_line, table};
+use picker::Choice;
+use screen::{Picked, can_ask, pick};
+
+/// Words that nothing cuts are still no page.
+const WORDS: usize = 200;
+/// The least of an id that names a session.
+const LEAST: usize = 4;
+
+/// Bring sessions that the agents' CLIs made on their own under rejoin
+///
+/// On a terminal one chooses; else they are listed, and adopted if they are named. Adopting again
+/// takes in what was said since.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin adopt                 choose among the sessions of this folder\n  rejoin adopt --all           all of them\n  rejoin adopt 01a1de49        the one whose id begins so, wherever it was made"
+)]
+pub(crate) struct AdoptArgs {
+    /// Only sessions of this agent
+    #[arg(short, long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Adopt all of them
+    #[arg(long)]
+    all: bool,
+    /// Sessions of all folders
+    #[arg(long)]
+    everywhere: bool,
+    /// Folder, if not this one; or sessions, by the beginning of their ids
+    #[arg(value_name = "DIR")]
+    what: Vec<String>,
+}
+
+/// What came of one session.
+struct Done {
+    adoption: Adoption,
+    handle: String,
+    session: OutsideSession,
+}
+
+pub(crate) async fn run(app: &App, args: &AdoptArgs) -> Result<u8> {
+    known_agent(app, args)?;
+    let (folder, named) = asked(app, args)?;
+    let wanted = Wanted {
+        agent: args.agent.clone(),
+        folder,
+    };
+    let sessions = app.runner.outside_sessions(&wanted).await?;
+    let chosen = if !named.is_empty() {
+        by_name(&sessions, &named)?
+    } else if args.all {
+        let new = |s: &&OutsideSession| !matches!(s.standing, Standing::Known(_));
+        sessions.iter().filter(new).collect()
+    } else if can_ask(app.out) && !sessions.is_empty() {
+        match pick(app.out, choices(app, &sessions, args.everywhere)).await? {
+            Picked::These(these) => these.iter().filter_map(|n| sessions.get(*n)).collect(),
+            Picked::Nothing => return Ok(0),
+            Picked::Stopped(signal) => return Ok(128 + signal),
+        }
+    } else {
+        vec![]
+    };
+    if !chosen.is_empty() {
+        app.must_be_trusted()?;
+    }
+    let mut done = vec![];
+    let mut failed: Option<Failure> = None;
+    for session in chosen {
+        match adopt(app, session).await {
+            Ok(one) => done.push(one),
+            // The others are not to blame.
+            Err(failure) if args.all => {
+                let id = &session.head.session;
+                app.out.note(&format!("{id}: {}", failure.message));
+                failed = failed.or(Some(failure));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    let asked = args.all || !named.is_empty() || !done.is_empty();
+    if app.out.json {
+        let sessions: Vec<Value> = sessions.iter().map(session_json).collect();
+        let adopted: Vec<Value> = done.iter().map(done_json).collect();
+        app.out
+            .json(&json!({"sessions": sessions, "adopted": adopted}));
+    } else if asked {
+        told(app, &done, failed.is_some());
+    } else {
+        list(app, &sessions, args);
+    }
+    Ok(failed.map_or(0, |failure| failure.exit))
+}
+
+async fn adopt(app: &App, session: &OutsideSession) -> Result<Done> {
+    let terms = Terms {
+        permission: app.config.permission.unwrap_or_default(),
+        scope: app.config.scope,
+    };
+    let adoption = app.runner.adopt(session, terms).await.map_err(refused)?;
+    let mut read = app.hub().store.read().await?;
+    let conversation = read.conversation(adoption.conversation).await?;
+    drop(read);
+    let handle = match &conversation {
+        Some(conversation) => handle(app, conversation).await?,
+        None => String::new(),
+    };
+    Ok(Done {
+        adoption,
+        handle,
+        session: session.clone(),
+    })
+}
+
+/// In the words of a command that sends nothing.
+fn refused(error: rejoin_runner::Error) -> Failure {
+    if let rejoin_runner::Error::InUse { pid } = error {
+        let text = format!("process {pid} is using this session; nothing was adopted");
+        return Failure::conflict(text).try_this("rejoin adopt, when it has ended");
+    }
+    if let rejoin_runner::Error::Hub(rejoin_hub::Error::Busy) = error {
+        let text = "a turn of its conversation is running, and takes in what was said outside";
+        return Failure::conflict(text).try_this("rejoin wait");
+    }
+    error.into()
+}
+
+fn known_agent(app: &App, args: &AdoptArgs) -> Result<()> {
+    match &args.agent {
+        Some(name) if app.runner.config.adapter(name).is_none() => {
+            Err(rejoin_runner::Error::UnknownAgent(name.clone()).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Which folder, and which sessions by name: those may be of any folder.
+fn asked(app: &App, args: &AdoptArgs) -> Result<(Option<String>, Vec<String>)> {
+    let is_folder = |what: &&String| {
+        let path = Path::new(what.as_str());
+        path.is_dir() || what.contains('/') || matches!(what.as_str(), "." | "..")
+    };
+    let folders: Vec<&String> = args.what.iter().filter(is_folder).collect();
+    let named: Vec<String> = args
+        .what
+        .iter()
+        .filter(|what| !is_folder(what))
+        .cloned()
+        .collect();
+    let folder = match folders[..] {
+        [] if args.everywhere || !named.is_empty() => None,
+        [] => Some(folder_text(&app.here)?),
+        [one] => Some(folder_text(Path::new(one))?),
+        _ => {
+            return Err(Failure::usage("only one folder can be asked about")
+                .try_this("rejoin adopt --everywhere"));
+        }
+    };
+    Ok((folder, named))
+}
+
+fn by_name<'s>(
+    sessions: &'s [OutsideSession],
+    named: &[String],
+) -> Result<Vec<&'s OutsideSession>> {
+    let mut chosen = vec![];
+    for name in named {
+        let fits = |s: &&OutsideSession| {
+            let id = s.head.session.as_str();
+            id == name || (name.len() >= LEAST && id.starts_with(name.as_str()))
+        };
+        let found: Vec<&OutsideSession> = sessions.iter().filter(fits).collect();
+        match found[..] {
+            [one] => chosen.push(one),
+            [] => {
+                let text = format!("there is no folder and no session `{name}`");
+                return Err(Failure::not_found(text).try_this("rejoin adopt --everywhere | cat"));
+            }
+            _ => {
+                let text = format!("`{name}` could be {} sessions", found.len());
+                return Err(Failure::ambiguous(text).try_this("rejoin adopt --everywhere | cat"));
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+fn choices(app: &App, sessions: &[OutsideSession], everywhere: bool) -> Vec<Choice> {
+    let now = Now::at(app.hub().clock.now());
+    let choice = |session: &OutsideSession| {
+        let folder = session.head.folder.as_deref().unwrap_or_default();
+        let (id, words) = (&session.head.session, &session.head.words);
+        Choice {
+            cells: row(session, &now, everywhere, false),
+            words: format!("{} {folder} {id} {words}", session.agent).to_lowercase(),
+        }
+    };
+    sessions.iter().map(choice).collect()
+}
+
+/// Agent, age, folder, what is known of it, its first words; a script also gets the id.
+fn row(session: &OutsideSession, now: &Now, everywhere: bool, id: bool) -> Vec<Line> {
+    let used = session.head.used.or(session.head.began).map(rfc3339);
+    let (state, tone) = match session.standing {
+        Standing::New => ("new".to_owned(), Tone::Good),
+        Standing::Known(_) => ("already here".into(), Tone::Faint),
+        Standing::Grown(_, more) => (format!("already here, +{more} new"), Tone::Busy),
+    };
+    let mut cells = vec![
+        Line::plain(session.agent.as_str()),
+        Line::faint(&now.ago(&used.unwrap_or_default())),
+        Line::new().with(tone, &state),
+    ];
+    if id {
+        cells.insert(0, Line::plain(session.head.session.as_str()));
+    }
+    if everywhere {
+        cells.push(Line::faint(session.head.folder.as_deref().unwrap_or("-")));
+    }
+    cells.push(Line::plain(&one_line(&session.head.words, WORDS)));
+    cells
+}
+
+fn list(app: &App, sessions: &[OutsideSession], args: &AdoptArgs) {
+    if sessions.is_empty() {
+        let whose = args.agent.as_deref().unwrap_or("the agents");
+        let where_else = if args.everywhere {
+            ""
+        } else {
+            "; try: rejoin adopt --everywhere"
+        };
+        let text = format!("no session that {whose} made here on their own{where_else}");
+        app.out.note(&text);
+        return;
+    }
+    let now = Now::at(app.hub().clock.now());
+    let rows: Vec<Vec<Line>> = sessions
+        .iter()
+        .map(|session| row(session, &now, args.everywhere, true))
+        .collect();
+    let fit = app.out.screen().then(|| app.out.width());
+    app.out.lines(&table(&rows, fit));
+    app.out
+        .note("nothing was adopted; try: rejoin adopt --all, or rejoin adopt SESSION");
+}
+
+fn told(app: &App, done: &[Done], failed: bool) {
+    if done.is_empty() && !failed {
+        app.out.note("nothing new; try: rejoin adopt --everywhere");
+    }
+    let lines: Vec<Line> = done.iter().flat_map(done_lines).collect();
+    app.out.lines(&lines);
+    if let [one] = done
+        && app.out.screen()
+    {
+        app.out
+            .note(&format!("go on: rejoin send -c {} \"…\"", one.handle));
+    }
+}
+
+fn done_lines(done: &Done) -> Vec<Line> {
+    let Adoption {
+        messages, copied, ..
+    } = done.adoption;
+    let again = !matches!(done.session.standing, Standing::New);
+    let what = match (again, messages) {
+        (false, n) => count(n, "message"),
+        (true, 0) => "nothing new".into(),
+        (true, n) => format!("{} more", count(n, "message")),
+    };
+    let copy = if copied && !again {
+        ", a copy: the original stays as it is"
+    } else {
+        ""
+    };
+    let words = one_line(&done.session.head.words, 60);
+    let mut lines = vec![
+        Line::new()
+            .with(Tone::Name, &done.handle)
+            .with(
+                Tone::Plain,
+                &format!("  {}  {what}{copy}  ", done.session.agent),
+            )
+            .with(Tone::Faint, &words),
+    ];
+    lines.extend(
+        done.adoption
+            .note
+            .iter()
+            .map(|note| Line::plain(&format!("  {note}"))),
+    );
+    lines
+}
+
+fn session_json(session: &OutsideSession) -> Value {
+    let (state, new, conversation): (_, _, Option<ConversationId>) = match session.standing {
+        Standing::New => ("new", None, None),
+        Standing::Known(c) => ("known", Some(0), Some(c)),
+        Standing::Grown(c, more) => ("grown", Some(more), Some(c)),
+    };
+    json!({
+        "agent": session.agent,
+        "session_id": session.head.session,
+        "workdir": session.head.folder,
+        "title": session.head.words,
+        "started_at": session.head.began.map(rfc3339),
+        "updated_at": session.head.used.map(rfc3339),
+        "messages": Value::Null,
+        "state": state,
+        "new_messages": new,
+        "conversation_id": conversation,
+    })
+}
+
+fn done_json(done: &Done) -> Value {
+    let adoption = &done.adoption;
+    json!({
+        "conversation_id": adoption.conversation,
+        "handle": done.handle,
+        "agent": done.session.agent,
+        "session_id": done.session.head.session,
+        "messages": adoption.messages,
+        "copied": adoption.copied,
+        "resumable": adoption.resumable,
+        "note": adoption.note,
+    })
+}
