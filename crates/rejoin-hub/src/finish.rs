@@ -1,5 +1,6 @@
 //! Ends a turn: outcome, answer, cost and pin in one transaction.
 
+use rejoin_agents::Said;
 use rejoin_core::{
     Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Role, Spent,
     SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
@@ -28,6 +29,8 @@ pub struct Settled {
     pub saved: String,
     pub attempt: Option<i64>,
     pub pin: PinEnd,
+    /// What somebody else said in its session meanwhile.
+    pub outside: Vec<Said>,
 }
 
 /// What becomes of the session.
@@ -104,6 +107,8 @@ impl Hub {
                 None
             }
         };
+        self.say(&mut tx, conversation, &turn.agent, &settled.outside, now)
+            .await?;
         let last_seq = answer.as_ref().map_or(claimed.message.seq, |m| m.seq);
         match &settled.pin {
             PinEnd::None => {}

@@ -162,6 +162,7 @@ impl Hub {
         Ok(id)
     }
 
+    /// Adds what was said to the end.
     pub(crate) async fn say(
         &self,
         tx: &mut Tx,

@@ -105,6 +105,7 @@ pub async fn settle(
         saved: "local_only".into(),
         attempt: Some(attempt.n),
         record,
+        outside: run.said_by_others(&pin),
         pin,
     }
 }

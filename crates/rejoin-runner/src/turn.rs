@@ -272,6 +272,7 @@ fn without_a_run(
         saved: "local_only".into(),
         attempt,
         pin,
+        outside: vec![],
     }
 }
 

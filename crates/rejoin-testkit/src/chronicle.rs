@@ -135,10 +135,8 @@ impl Chronicle {
         self.turns += 1;
         let n = self.turns;
         let session = self.sessions.last().unwrap();
-        let script = steps(n, &json!([{"text": answer(n)}]));
-        let done = self
-            .world
-            .by_hand(session, &format!("{} {script}", user(n)));
+        let text = format!("{} #s:a{n}", user(n));
+        let done = self.world.by_hand(session, &text);
         assert!(done.status.success(), "{done:?}");
         self.words.extend([user(n), answer(n)]);
     }

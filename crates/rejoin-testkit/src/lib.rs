@@ -73,5 +73,5 @@ pub use procs::{marked, wait_for};
 pub use running::kill;
 pub use sql::sql;
 pub use talk::Talk;
-pub use words::{answer, assert_shown, said, texts, user};
+pub use words::{answer, assert_shown, said, texts, user, words_in};
 pub use world::{Done, World};

@@ -118,6 +118,20 @@ impl World {
         Some(world)
     }
 
+    /// With all of these CLIs as agents, the first as the default; none if one is not installed.
+    pub fn of_all(rejoin: &str, clis: &[&'static dyn Cli], model: Model) -> Option<Self> {
+        let bins: Option<Vec<PathBuf>> = clis.iter().map(|cli| installed(*cli)).collect();
+        let mut world = Self::with_model(rejoin, model);
+        for (cli, bin) in clis.iter().zip(bins?).rev() {
+            world.become_one_of(*cli, &bin);
+        }
+        for cli in clis {
+            let refused = world.run(&["send", "-a", cli.agent(), "--tools=-x", "hello"]);
+            assert_eq!(refused.code, 5, "{refused:?}");
+        }
+        Some(world)
+    }
+
     fn become_one_of(&mut self, cli: &'static dyn Cli, bin: &Path) {
         self.cli = cli;
         self.set("REJOIN_DEFAULT_AGENT", cli.agent());
@@ -231,13 +245,19 @@ impl World {
     }
 
     pub fn by_hand_command(&self, session: &str, text: &str) -> Command {
-        let mut command = Command::new(self.bin());
+        self.by_hand_with(self.cli, session, text)
+    }
+
+    /// The same with one of several CLIs.
+    pub fn by_hand_with(&self, cli: &dyn Cli, session: &str, text: &str) -> Command {
+        let bin = format!("REJOIN_AGENTS_{}_BIN", cli.agent().to_uppercase());
+        let mut command = Command::new(&self.env[&bin]);
         command
-            .args(self.cli.by_hand(session, text))
+            .args(cli.by_hand(session, text))
             .current_dir(self.work())
             .env_clear()
             .envs(&self.env)
-            .envs(self.cli.by_hand_env(self, session))
+            .envs(cli.by_hand_env(self, session))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

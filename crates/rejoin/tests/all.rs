@@ -26,4 +26,5 @@ mod suite {
     mod text_is_data;
     mod tidy;
     mod trust;
+    mod walks;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rejoin_agents::{Adapter, Denied, Ran, Reading, Records, SessionAt};
+use rejoin_agents::{Adapter, Denied, Ran, ReadEntry, Reading, Records, Said, SessionAt};
 use rejoin_core::{FileMark, Outcome, Pin, PinEffect, PinId, PinState, Seen, SessionId, ToolNote};
 use rejoin_hub::{AttemptPlan, PinEnd};
 use rejoin_store::Attempt;
@@ -270,6 +270,28 @@ impl Run<'_> {
                 why: format!("it could not be cut back: {why}"),
             },
         }
+    }
+
+    /// What somebody else said in the session while the turn ran, or after it and before it was
+    /// settled: that session is not used again, but nothing said is forgotten.
+    pub(super) fn said_by_others(&self, end: &PinEnd) -> Vec<Said> {
+        let Some(reading) = self
+            .reading()
+            .filter(|_| matches!(end, PinEnd::Retire { .. }))
+        else {
+            return vec![];
+        };
+        let mut theirs = Reading::default();
+        let mut mine = true;
+        for entry in &reading.entries {
+            if let ReadEntry::Prompt { id, .. } = entry {
+                mine = *id == self.plan.prompt;
+            }
+            if !mine {
+                theirs.entries.push(entry.clone());
+            }
+        }
+        theirs.said()
     }
 
     fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {

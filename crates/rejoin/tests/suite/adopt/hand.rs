@@ -36,6 +36,7 @@ fn is_copied(world: &World) -> bool {
 }
 
 /// Ten more turns by hand are taken in, exactly those; and everything is shown once.
+#[expect(clippy::needless_pass_by_value, reason = "as every test on a world")]
 fn a_session_made_by_hand_goes_on(world: World) {
     let id = made(&world);
     let adopted_now = adopted(&world, &["--all"]);
@@ -92,6 +93,7 @@ fn a_session_made_by_hand_goes_on(world: World) {
 }
 
 /// Nobody has to adopt again: the next message takes in what was said meanwhile.
+#[expect(clippy::needless_pass_by_value, reason = "as every test on a world")]
 fn what_is_said_there_later_is_taken_in(world: World) {
     let id = made(&world);
     let one = &adopted(&world, &[&id])[0];
