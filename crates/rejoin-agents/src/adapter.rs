@@ -208,6 +208,11 @@ pub trait Adapter: Send + Sync {
         Box::new(NoHead)
     }
 
+    /// Does a resume without a model go on with the session's own? Else it must be named.
+    fn keeps_model(&self) -> bool {
+        true
+    }
+
     /// The session that one with this first line goes on from, if it does not hold that itself.
     fn ancestor(&self, _first: &[u8]) -> Option<Ancestor> {
         None

@@ -169,6 +169,11 @@ impl Adapter for Codex {
         head::ancestor(first)
     }
 
+    /// Another model's family makes it compact the session first (0.166.0).
+    fn keeps_model(&self) -> bool {
+        false
+    }
+
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         Box::new(session::Reader::new(cursor))
     }

@@ -127,6 +127,11 @@ impl Adapter for Gemini {
         home::moving(at, read)
     }
 
+    /// It would ask a model which model to take.
+    fn keeps_model(&self) -> bool {
+        false
+    }
+
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         Box::new(session::Reader::new(cursor))
     }

@@ -212,6 +212,11 @@ impl Runner {
             workdir: folder.path.clone(),
             title: None,
             source: kept_source(session, &source)?,
+            model: kept
+                .reading
+                .model
+                .clone()
+                .filter(|_| !session.adapter.keeps_model()),
             said: source.said,
             pin: pinned,
             permission: terms.permission,

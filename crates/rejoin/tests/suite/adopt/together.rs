@@ -156,6 +156,10 @@ fn all_four_in_one_folder() {
         let shown = texts(&world.model.last());
         for message in &said {
             let first = message["text"].as_str().unwrap().lines().next().unwrap();
+            if first.len() < 12 {
+                // Such words stand elsewhere too.
+                continue;
+            }
             let same = said
                 .iter()
                 .filter(|m| m["text"].as_str().unwrap().contains(first));
@@ -194,7 +198,11 @@ fn ledgers(world: &World, all: &[Value], ids: [&str; 3]) {
         });
         told.collect::<Vec<_>>().join(", ")
     });
-    insta::assert_snapshot!(tools.join("\n"), @"");
+    insta::assert_snapshot!(tools.join("\n"), @r"
+    Bash echo one, Read in.txt, Bash echo three, Agent sub job, Agent sub job2, Write e.txt changed, Edit e.txt changed, Bash echo hi
+    apply_patch newf.txt changed
+    run_shell_command echo hi; echo err >&2, write_file x.txt changed
+    ");
 }
 
 /// A fork of Codex holds only what followed: its parent's words are its own as well.
