@@ -4,6 +4,7 @@ use rejoin_testkit::{Cli, World, answer, assert_shown, said, user};
 use serde_json::Value;
 
 mod hand;
+mod odd;
 mod together;
 
 /// Gemini deletes sessions that were resumed, with its own settings: not what is tested here.

@@ -30,14 +30,14 @@ fn fixture(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap()
 }
 
-fn put(world: &World, place: &str, text: &str) {
+pub(super) fn put(world: &World, place: &str, text: &str) {
     let path = world.home().join(place);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// As the CLI would have written it in this world's folder.
-fn put_claude(world: &World, name: &str, id: &str) {
+pub(super) fn put_claude(world: &World, name: &str, id: &str) {
     let work = world.work().canonicalize().unwrap();
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let folder: String = work.to_str().unwrap().chars().map(plain).collect();
