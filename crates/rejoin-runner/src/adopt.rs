@@ -71,10 +71,12 @@ pub struct Adoption {
 }
 
 /// What a conversation from outside is like, if nobody says otherwise.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Terms {
     pub permission: PermissionMode,
     pub scope: Scope,
+    /// The folder of a session that does not say which is its own.
+    pub here: String,
 }
 
 impl Runner {
@@ -127,15 +129,15 @@ impl Runner {
     }
 
     /// Makes a conversation of it; of one that is known already, takes in what was said since.
-    pub async fn adopt(&self, session: &OutsideSession, terms: Terms) -> Result<Adoption> {
+    pub async fn adopt(&self, session: &OutsideSession, terms: &Terms) -> Result<Adoption> {
         match session.standing {
             Standing::New => self.adopt_new(session, terms).await,
             Standing::Known(c) | Standing::Grown(c, _) => self.adopt_more(session, c).await,
         }
     }
 
-    async fn adopt_new(&self, session: &OutsideSession, terms: Terms) -> Result<Adoption> {
-        let Ground { home, folder, pin } = self.ground_of(session)?;
+    async fn adopt_new(&self, session: &OutsideSession, terms: &Terms) -> Result<Adoption> {
+        let Ground { home, folder, pin } = self.ground_of(session, &terms.here)?;
         let id = &session.head.session;
         let (place, in_home) = (Some(session.found.path.as_str()), !session.own.copied);
         if let Some(pid) = in_use(session.adapter, &home, id, place.filter(|_| in_home)) {
@@ -245,24 +247,26 @@ impl Runner {
     }
 
     /// Where our sessions of its agent lie, its folder, and a new name for it.
-    fn ground_of(&self, session: &OutsideSession) -> Result<Ground> {
+    fn ground_of(&self, session: &OutsideSession, here: &str) -> Result<Ground> {
         let env = environment(&self.config, session.adapter);
         let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
         let none = || Error::Internal(format!("{} has no home: HOME is not set", session.agent));
-        let path = session.head.folder.clone().unwrap_or_default();
-        let here = folder::look(Path::new(&path)).ok();
-        let folder = here.unwrap_or(Folder {
-            path,
-            device: 0,
-            inode: 0,
-            checkout: None,
-        });
+        let path = session.head.folder.as_deref().unwrap_or(here);
+        let folder = match folder::look(Path::new(path)) {
+            Ok(there) => Folder {
+                checkout: folder::checkout_of(Path::new(&there.path)),
+                ..there
+            },
+            Err(_) => Folder {
+                path: path.to_owned(),
+                device: 0,
+                inode: 0,
+                checkout: None,
+            },
+        };
         Ok(Ground {
             home: session.adapter.home(&var).ok_or_else(none)?,
-            folder: Folder {
-                checkout: folder::checkout_of(Path::new(&folder.path)),
-                ..folder
-            },
+            folder,
             pin: self.hub.clock.pin_id()?,
         })
     }

@@ -83,7 +83,8 @@ pub(crate) async fn run(app: &App, args: &AdoptArgs) -> Result<u8> {
     }
     let mut done = vec![];
     let mut failed: Option<Failure> = None;
-    for session in chosen {
+    // The newest last: that is the conversation one goes on with.
+    for session in chosen.into_iter().rev() {
         match adopt(app, session).await {
             Ok(one) => done.push(one),
             // The others are not to blame.
@@ -113,8 +114,9 @@ async fn adopt(app: &App, session: &OutsideSession) -> Result<Done> {
     let terms = Terms {
         permission: app.config.permission.unwrap_or_default(),
         scope: app.config.scope,
+        here: folder_text(&app.here)?,
     };
-    let adoption = app.runner.adopt(session, terms).await.map_err(refused)?;
+    let adoption = app.runner.adopt(session, &terms).await.map_err(refused)?;
     let mut read = app.hub().store.read().await?;
     let conversation = read.conversation(adoption.conversation).await?;
     drop(read);
@@ -265,7 +267,12 @@ fn told(app: &App, done: &[Done], failed: bool) {
     if done.is_empty() && !failed {
         app.out.note("nothing new; try: rejoin adopt --everywhere");
     }
-    let lines: Vec<Line> = done.iter().flat_map(done_lines).collect();
+    let lines = done.iter().flat_map(done_lines);
+    let lines: Vec<Line> = if app.out.screen() {
+        lines.flat_map(|line| line.wrap(app.out.width())).collect()
+    } else {
+        lines.collect()
+    };
     app.out.lines(&lines);
     if let [one] = done
         && app.out.screen()

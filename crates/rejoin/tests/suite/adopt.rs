@@ -5,6 +5,7 @@ use serde_json::Value;
 
 mod hand;
 mod odd;
+mod picker;
 mod together;
 
 /// Gemini deletes sessions that were resumed, with its own settings: not what is tested here.

@@ -106,7 +106,15 @@ impl Terminal {
         );
     }
 
-    fn wait_until(&self, done: impl Fn(&str) -> bool) -> String {
+    /// Single keys, as tmux names them; other text is typed.
+    pub(super) fn press(&self, keys: &[&str]) {
+        for key in keys {
+            let sent = self.tmux(&["send-keys", "-t", "t", key]).status();
+            assert!(sent.unwrap().success());
+        }
+    }
+
+    pub(super) fn wait_until(&self, done: impl Fn(&str) -> bool) -> String {
         let since = Instant::now();
         loop {
             let screen = self.screen();

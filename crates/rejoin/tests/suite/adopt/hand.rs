@@ -35,11 +35,46 @@ fn is_copied(world: &World) -> bool {
     ["gemini", "opencode"].contains(&world.cli.agent())
 }
 
+/// What the CLI keeps for its user, byte for byte.
+fn own_files(world: &World) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let places = match world.cli.agent() {
+        "claude" => ".claude/projects",
+        "codex" => ".codex/sessions",
+        "gemini" => ".gemini/tmp",
+        _ => ".local/share/opencode",
+    };
+    let mut found = vec![];
+    let mut folders = vec![world.home().join(places)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.to_str().unwrap();
+            if path.is_dir() && !name.ends_with("/rejoin") {
+                folders.push(path);
+            } else if [".jsonl", ".db", ".db-wal"]
+                .iter()
+                .any(|e| name.ends_with(e))
+            {
+                let bytes = std::fs::read(&path).unwrap();
+                found.push((path, bytes));
+            }
+        }
+    }
+    assert!(!found.is_empty());
+    found.sort();
+    found
+}
+
 /// Ten more turns by hand are taken in, exactly those; and everything is shown once.
 #[expect(clippy::needless_pass_by_value, reason = "as every test on a world")]
 fn a_session_made_by_hand_goes_on(world: World) {
     let id = made(&world);
+    let before = own_files(&world);
     let adopted_now = adopted(&world, &["--all"]);
+    assert!(
+        own_files(&world) == before,
+        "the user's own files were changed"
+    );
     let [one] = &adopted_now[..] else {
         panic!("{adopted_now:#?}")
     };

@@ -293,3 +293,28 @@ fn a_script_gets_a_list_and_errors() {
     assert_eq!(again.stdout, "");
     assert!(again.stderr.contains("nothing new"), "{again:?}");
 }
+
+#[test]
+fn its_help_fits_a_screen() {
+    let world = crate::suite::terminal::world();
+    insta::assert_snapshot!(world.run(&["adopt", "--help"]).ok().stdout, @r"
+    Bring sessions that the agents' CLIs made on their own under rejoin
+
+    Usage: rejoin adopt [OPTIONS] [DIR]...
+
+    Arguments:
+      [DIR]...  Folder, if not this one; or sessions, by the beginning of their ids
+
+    Options:
+      -a, --agent <AGENT>  Only sessions of this agent
+          --all            Adopt all of them
+          --everywhere     Sessions of all folders
+
+    Examples:
+      rejoin adopt                 choose among the sessions of this folder
+      rejoin adopt --all           all of them
+      rejoin adopt 01a1de49        the one whose id begins so, wherever it was made
+
+    Everywhere: --json, -q, --config FILE, -h
+    ");
+}

@@ -49,7 +49,7 @@ pub(super) fn put_claude(world: &World, name: &str, id: &str) {
     );
 }
 
-fn put_codex(world: &World, case: &str, name: &str) {
+pub(super) fn put_codex(world: &World, case: &str, name: &str) {
     let work = world.work().canonicalize().unwrap();
     let text = fixture(&format!("codex/0.166.0/sessions/{case}/{name}.jsonl"));
     let text = text.replace("/srv/codex/srv/repo", work.to_str().unwrap());
