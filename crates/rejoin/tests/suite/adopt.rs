@@ -5,6 +5,7 @@ use serde_json::Value;
 
 mod hand;
 mod odd;
+mod ours;
 mod picker;
 mod together;
 
