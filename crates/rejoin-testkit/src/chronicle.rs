@@ -16,6 +16,8 @@ pub struct Chronicle {
     /// Sessions that were started for it, in order.
     pub sessions: Vec<String>,
     turns: usize,
+    /// Words that messages hold beyond one each: an agent that repeats what it was told.
+    surplus: usize,
 }
 
 /// How a turn is expected to be continued.
@@ -36,6 +38,7 @@ impl Chronicle {
             words: vec![],
             sessions: vec![],
             turns: 0,
+            surplus: 0,
         }
     }
 
@@ -129,6 +132,20 @@ impl Chronicle {
         self.world.run(&args)
     }
 
+    /// A turn that another agent took: the words of its message, and of what it answered.
+    pub fn passed_over(&mut self, answered: Vec<String>) {
+        self.turns += 1;
+        self.words.push(user(self.turns));
+        self.surplus += answered.len() - 1;
+        self.words.extend(answered);
+    }
+
+    /// Nothing of what was said is in scope any more.
+    pub fn out_of_scope(&mut self) {
+        self.words.clear();
+        self.surplus = 0;
+    }
+
     /// Goes on with the newest session by hand; what is said there belongs to the conversation.
     #[track_caller]
     pub fn by_hand(&mut self) {
@@ -165,7 +182,7 @@ impl Chronicle {
     #[track_caller]
     fn check(&mut self, turn: &Value, how: Continued) {
         assert_eq!(turn["status"], "succeeded", "{turn:#}");
-        let earlier = self.words.len() as u64 - 1;
+        let earlier = (self.words.len() - self.surplus) as u64 - 1;
         let sent = |what: &str| turn["sent"][what].as_u64().unwrap();
         let session = turn["session_id"].as_str().unwrap().to_owned();
         let cli = self.world.cli;

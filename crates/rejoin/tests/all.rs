@@ -19,6 +19,7 @@ mod suite {
     mod errors;
     mod failures;
     mod help;
+    mod history;
     mod look;
     mod reasons;
     mod safe;

@@ -68,11 +68,15 @@ pub(super) fn with_candidates(command: Command) -> Command {
             .and_then(|names| names.first())
             .map(ToString::to_string);
         match name.as_deref() {
-            Some("CONV" | "TURN" | "MESSAGE") => arg.add(ArgValueCandidates::new(conversations)),
+            Some("CONV" | "TURN" | "MESSAGE" | "FROM" | "INTO") => {
+                arg.add(ArgValueCandidates::new(conversations))
+            }
             Some("AGENT") => arg.add(ArgValueCandidates::new(agents)),
             Some("DIR") => arg.add(ArgValueCompleter::new(PathCompleter::dir())),
             Some("FILE") => arg.add(ArgValueCompleter::new(PathCompleter::file())),
-            Some("PROMPT") => arg.add(ArgValueCompleter::new(|_: &OsStr| vec![])),
+            Some("PROMPT" | "TEXT" | "TITLE") => {
+                arg.add(ArgValueCompleter::new(|_: &OsStr| vec![]))
+            }
             _ => arg,
         }
     })

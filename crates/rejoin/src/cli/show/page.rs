@@ -65,7 +65,8 @@ impl View {
             .unwrap_or_else(|| left.clone().with(Tone::Plain, "  ").then(right.clone()));
         let mut facts = vec![c.agent.clone(), folder(&c.workdir), c.permission.clone()];
         facts.extend(c.key.as_ref().map(|key| format!("key {key}")));
-        facts.push(count(shown.messages.len() as u64, "message"));
+        let there = shown.messages.iter().filter(|m| !m.removed).count();
+        facts.push(count(there as u64, "message"));
         facts.push(format!("since {}", self.now.moment(&c.created_at)));
         let second = Line::faint(&facts.join(" · "));
         vec![
@@ -85,6 +86,10 @@ impl View {
                 .into_iter()
                 .map(|line| Line::plain(MARGIN).then(line)),
         );
+        for version in &message.versions {
+            let label = format!("until {}", self.now.moment(&version.replaced_at));
+            lines.push(self.margin(&label, &one_line(&version.text, 200)));
+        }
         if !message.tools.is_empty() {
             lines.push(self.margin(
                 "tools",
@@ -111,6 +116,9 @@ impl View {
             MessageState::Ok => {}
             MessageState::Unanswered => left.push(Tone::Bad, "  unanswered"),
             MessageState::Queued => left.push(Tone::Busy, "  queued"),
+        }
+        if message.removed {
+            left.push(Tone::Bad, "  removed");
         }
         if message.edited {
             left.push(Tone::Faint, "  edited");
