@@ -213,13 +213,14 @@ impl Runner {
             session_id: id.to_string(),
             workdir: folder.path.clone(),
             title: None,
-            source: kept_source(session, &source)?,
+            // A copy may hold more than was read before it was made.
+            source: kept_source(session, kept)?,
             model: kept
                 .reading
                 .model
                 .clone()
                 .filter(|_| !session.adapter.keeps_model()),
-            said: source.said,
+            said: kept.said.clone(),
             pin: pinned,
             permission: terms.permission,
             scope: terms.scope,

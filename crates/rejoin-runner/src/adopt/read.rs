@@ -175,3 +175,89 @@ fn first_line(file: &Path) -> io::Result<Vec<u8>> {
     io::BufReader::new(fs_err::File::open(file)?).read_until(b'\n', &mut line)?;
     Ok(line.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(line))
 }
+
+#[cfg(test)]
+mod tests {
+    use rejoin_agents::adapter;
+    use sqlx::{Connection as _, SqliteConnection};
+
+    use super::super::find;
+    use super::*;
+
+    const TABLES: &str = "
+        pragma journal_mode = wal;
+        create table project (id text primary key);
+        create table session (id text primary key, project_id text not null, parent_id text,
+            directory text, revert text, share_url text, workspace_id text,
+            time_created integer, time_updated integer);
+        create table message (id text primary key, session_id text, time_created integer, data text);
+        create index message_of on message (session_id, time_created, id);
+        create table part (id text primary key, message_id text, session_id text, data text);
+        create table todo (session_id text, content text);
+        create table migration (id text primary key);
+        insert into migration values ('m-1');
+        insert into project values ('p');
+        insert into session values ('ses_aaaaaaaaaaaa', 'p', null, '/w', null, 'x', null, 1, 2);
+        insert into session values ('ses_bbbbbbbbbbbb', 'p', null, '/w',
+            '{\"messageID\":\"msg_b3\"}', null, null, 1, 3);
+        insert into session values ('ses_cccccccccccc', 'p', 'ses_aaaaaaaaaaaa', '/w', null, null, null, 1, 2);";
+
+    fn said(session: &str, id: &str, at: i64, role: &str, text: &str) -> String {
+        format!(
+            "insert into message values ('msg_{id}', '{session}', {at},
+                '{{\"role\":\"{role}\",\"finish\":\"stop\",\"time\":{{\"created\":{at}}}}}');
+            insert into part values ('prt_{id}', 'msg_{id}', '{session}',
+                '{{\"type\":\"text\",\"text\":\"{text}\"}}');"
+        )
+    }
+
+    /// Each session is taken out of the database that holds them all, without what its user took
+    /// back, and the database stays as it is.
+    #[tokio::test]
+    async fn one_session_of_many() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("opencode.db");
+        let url = format!("sqlite:{}?mode=rwc", file.display());
+        let mut db = SqliteConnection::connect(&url).await.unwrap();
+        let (a, b, c) = ("ses_aaaaaaaaaaaa", "ses_bbbbbbbbbbbb", "ses_cccccccccccc");
+        let rows = [
+            said(a, "a1", 10, "user", "one"),
+            said(b, "b1", 10, "user", "two"),
+            said(a, "a2", 20, "assistant", "uno"),
+            said(b, "b2", 20, "assistant", "due"),
+            said(b, "b3", 30, "user", "taken back"),
+            said(b, "b4", 40, "assistant", "gone"),
+            said(c, "c1", 10, "user", "of a sub-agent"),
+        ];
+        let all = format!("{TABLES}{}", rows.concat());
+        sqlx::raw_sql(sqlx::AssertSqlSafe(all))
+            .execute(&mut db)
+            .await
+            .unwrap();
+        let log = home.path().join("opencode.db-wal");
+        let before = (fs_err::read(&file).unwrap(), fs_err::read(&log).unwrap());
+
+        let opencode = adapter("opencode").unwrap();
+        let mut own = opencode.own_sessions(&|_| Some("/h".into()), None).unwrap();
+        own.home = home.path().to_owned();
+        let found = find::sessions(opencode, &own, Some("/w")).await;
+        let ids: Vec<&str> = found.iter().map(|f| f.head.session.as_str()).collect();
+        assert_eq!(ids, [b, a]);
+        let mut told = vec![];
+        for found in &found {
+            let whole = whole(opencode, &own, found).await.unwrap();
+            assert_eq!(whole.trouble, None);
+            told.push(
+                whole
+                    .said
+                    .iter()
+                    .map(|s| s.text.clone())
+                    .collect::<Vec<_>>(),
+            );
+        }
+        assert_eq!(told, [["two", "due"], ["one", "uno"]]);
+        let after = (fs_err::read(&file).unwrap(), fs_err::read(&log).unwrap());
+        assert!(before == after, "the database was written to");
+        db.close().await.unwrap();
+    }
+}
