@@ -77,6 +77,7 @@ fn main() {
                 session: SessionFact::Untouched,
                 snapshot: SnapshotFact::None,
                 in_use: None,
+                forked_from: None,
             }),
         };
         time(

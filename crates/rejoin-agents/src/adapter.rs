@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use rejoin_core::{
-    Composed, Envelope, Micros, PermissionMode, Runtime, SessionId, TotalsScope, TurnPlan,
+    Composed, Envelope, Micros, PermissionMode, Runtime, SessionId, TotalsScope, TurnPlan, Way,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::environment::EnvRules;
 use crate::outside::{Ancestor, HeadReader, NoHead, OwnSessions};
 use crate::overlay::Overlay;
-use crate::session::{ChosenBy, Moving, Place, Records, SessionAt, SessionReader, is_uuid};
+use crate::session::{
+    ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader, is_uuid,
+};
 use crate::stream::StreamParser;
 
 /// A coding CLI.
@@ -105,10 +107,29 @@ pub trait Adapter: Send + Sync {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec;
 
-    /// The command that resumes a session, changed so that it goes on with a copy under a new id;
-    /// none: the CLI has no such thing.
+    /// How another conversation goes on from where a session was confirmed, with one of its own.
+    fn forking(&self) -> Forking {
+        Forking::Never
+    }
+
+    /// The command that resumes a session, changed so that it goes on with a copy of it
+    /// ([`RunOrder::origin`]) under a new id.
     fn fork(&self, _resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
         None
+    }
+
+    /// The first line of a session, as it is in a copy under another id; none: not a line of a
+    /// session. Asked where a copy is a session of its own.
+    fn renamed(&self, first_line: &[u8], _to: &SessionId) -> Option<Vec<u8>> {
+        Some(first_line.to_vec())
+    }
+
+    /// Where such a copy is put. Its id has the time in it.
+    fn copy_place(&self, at: &SessionAt<'_>) -> Option<String> {
+        match self.place(at) {
+            Place::At(path) => Some(path),
+            Place::Find { .. } => None,
+        }
     }
 
     fn parser(&self) -> Box<dyn StreamParser>;
@@ -334,6 +355,8 @@ pub struct RunOrder<'a> {
     /// The CLI's home, and where in it the session lies, as far as that is known before the run.
     pub home: &'a str,
     pub place: Option<&'a str>,
+    /// What a fork begins with: a file that nobody else knows.
+    pub origin: Option<&'a str>,
     /// The environment the CLI will get, but for what its command adds.
     pub env: &'a [(String, String)],
     /// Minted for this attempt: finds the prompt in the session again.
@@ -357,9 +380,10 @@ pub struct RunOrder<'a> {
 impl RunOrder<'_> {
     /// The session this run will write.
     pub fn session(&self) -> &SessionId {
-        self.plan
-            .session()
-            .map_or(self.new_session, |trusted| trusted.id())
+        match self.plan.session() {
+            Some(trusted) if trusted.way() != Way::Fork => trusted.id(),
+            Some(_) | None => self.new_session,
+        }
     }
 }
 

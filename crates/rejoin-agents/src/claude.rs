@@ -11,7 +11,7 @@ use crate::adapter::{
 };
 use crate::environment::EnvRules;
 use crate::outside::{HeadReader, Kept, OwnSessions};
-use crate::session::{Place, SessionAt, SessionReader};
+use crate::session::{ChosenBy, Forking, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 
 mod classify;
@@ -85,7 +85,15 @@ impl Adapter for Claude {
         command::command(order)
     }
 
+    /// From a file, which may lie anywhere, into the folder of its sessions; the file stays as it is.
+    fn forking(&self) -> Forking {
+        Forking::FromFile(ChosenBy::Us)
+    }
+
     fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let at = resume.args.iter().position(|arg| arg == "--resume")?;
+        let asked = resume.args.get_mut(at + 1)?;
+        order.origin?.clone_into(asked);
         let own = ["--fork-session", "--session-id", order.new_session.as_str()];
         resume.args.extend(own.map(str::to_owned));
         Some(resume)

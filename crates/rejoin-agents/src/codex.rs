@@ -8,7 +8,7 @@ use rejoin_core::{Envelope, Runtime, SessionId};
 use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
 use crate::outside::{Ancestor, HeadReader, Kept, OwnSessions};
-use crate::session::{ChosenBy, Moving, Place, SessionAt, SessionReader};
+use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 
 mod classify;
@@ -90,10 +90,26 @@ impl Adapter for Codex {
         command::command(order)
     }
 
-    fn fork(&self, mut resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
-        let word = resume.args.iter_mut().find(|arg| *arg == "resume")?;
-        *word = "fork".into();
+    /// What its own `fork` writes needs the parent's file for ever, and reads it while that may be
+    /// written. A copy under another id goes on by itself, its counts included.
+    fn forking(&self) -> Forking {
+        Forking::ByCopy
+    }
+
+    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let at = resume.args.iter().position(|arg| arg == "resume")?;
+        let id = order.plan.session()?.id().as_str();
+        let asked = resume.args.iter_mut().skip(at).find(|arg| *arg == id)?;
+        *asked = order.new_session.to_string();
         Some(resume)
+    }
+
+    fn renamed(&self, first_line: &[u8], to: &SessionId) -> Option<Vec<u8>> {
+        rollout::renamed(first_line, to)
+    }
+
+    fn copy_place(&self, at: &SessionAt<'_>) -> Option<String> {
+        place::of_copy(at.session)
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::adapter::{Adapter, CommandSpec, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
-use crate::session::{Place, ReadEntry, Reading, SessionAt, SessionReader};
+use crate::session::{Forking, Place, ReadEntry, Reading, SessionAt, SessionReader};
 use crate::stream::{Answer, End, EndCause, Ran, StreamParser};
 
 const PRODUCT: &str = "rejoin demo agent";
@@ -80,6 +80,16 @@ impl Adapter for Demo {
             stdin: format!("{prompt}\n"),
             ..CommandSpec::default()
         }
+    }
+
+    fn forking(&self) -> Forking {
+        Forking::ByCopy
+    }
+
+    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let at = resume.args.iter().position(|arg| arg == "--resume")?;
+        *resume.args.get_mut(at + 1)? = order.new_session.to_string();
+        Some(resume)
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

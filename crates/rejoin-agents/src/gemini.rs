@@ -8,7 +8,7 @@ use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, 
 use crate::environment::EnvRules;
 use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::overlay::Overlay;
-use crate::session::{Moving, Place, SessionAt, SessionReader};
+use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 
 mod classify;
@@ -93,13 +93,14 @@ impl Adapter for Gemini {
         command::command(order)
     }
 
-    /// It copies a file into a session whose id it chooses itself.
+    fn forking(&self) -> Forking {
+        Forking::FromFile(ChosenBy::TheCli)
+    }
+
     fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
         let at = resume.args.iter().position(|arg| arg == "--resume")?;
-        let file = format!("{}/{}", order.home, order.place?);
-        resume
-            .args
-            .splice(at..=at + 1, ["--session-file".to_owned(), file]);
+        let import = ["--session-file".to_owned(), order.origin?.to_owned()];
+        resume.args.splice(at..=at + 1, import);
         Some(resume)
     }
 

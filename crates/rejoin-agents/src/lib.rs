@@ -24,7 +24,8 @@ pub use generic::{Generic, GenericConfig, Pick};
 pub use outside::{Ancestor, HeadReader, Kept, OwnSessions, SessionHead};
 pub use overlay::{Overlay, Rewrite};
 pub use session::{
-    ChosenBy, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader, text_mark,
+    ChosenBy, Forking, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader,
+    text_mark,
 };
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
 

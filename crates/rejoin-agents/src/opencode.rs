@@ -11,7 +11,7 @@ use rejoin_core::{Envelope, Runtime, SessionId};
 use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
 use crate::outside::{HeadReader, Kept, OwnSessions};
-use crate::session::{ChosenBy, Moving, Place, Records, SessionAt, SessionReader};
+use crate::session::{ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 
 mod classify;
@@ -93,6 +93,10 @@ impl Adapter for OpenCode {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
+    }
+
+    fn forking(&self) -> Forking {
+        Forking::Within(session::ALONE)
     }
 
     fn fork(&self, mut resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {

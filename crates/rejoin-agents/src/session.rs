@@ -36,6 +36,32 @@ pub enum Place {
     },
 }
 
+/// How another conversation goes on from where a session was confirmed. What it begins with is always
+/// a copy of those bytes: whoever owns the session may be writing it at that moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forking {
+    /// It cannot: a new session is told the record.
+    Never,
+    /// The CLI makes a session of its own out of the copy, under an id that is chosen so.
+    FromFile(ChosenBy),
+    /// The CLI makes one within its database, of which the copy is put in its place. The statements
+    /// then leave nothing else there than the session that is their parameter.
+    Within(&'static [&'static str]),
+    /// The copy is one, once it has another id ([`Adapter::renamed`](crate::Adapter::renamed)).
+    ByCopy,
+}
+
+impl Forking {
+    /// The CLI is told under which id.
+    pub fn told(self) -> bool {
+        match self {
+            Self::FromFile(chosen) => chosen == ChosenBy::Us,
+            Self::ByCopy => true,
+            Self::Never | Self::Within(_) => false,
+        }
+    }
+}
+
 /// What to do with a session when its folder has moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moving {
@@ -84,6 +110,8 @@ pub struct Reading {
     pub damaged_lines: u64,
     pub orphaned_calls: u64,
     pub compacted: bool,
+    /// How many of the entries lie before the last of those: a copy need not hold them.
+    pub summed_up: usize,
     /// How full it was at its last call, where the session says so and the stream does not.
     pub context: Option<Context>,
     /// Whose model it was held with, and which, where the session says so.
@@ -123,6 +151,23 @@ pub enum ReadEntry {
 }
 
 impl Reading {
+    /// What was added to a copy of `origin`. Fails if the copy does not begin with all that was said
+    /// there; the CLI's own words do not count.
+    pub fn since(mut self, origin: &Self) -> Result<Self, String> {
+        let known = begins_with(&self.entries, &origin.entries);
+        let known = known.or_else(|| {
+            let replayed = origin.entries.get(origin.summed_up..)?;
+            begins_with(&self.entries, replayed)
+        });
+        let known = known.ok_or("it does not hold what it was forked from")?;
+        self.entries.drain(..known);
+        self.prompts.retain(|id| !origin.prompts.contains(id));
+        self.compacted &= !origin.compacted;
+        self.begun = not_in(self.begun, &origin.begun);
+        self.denied = not_in(self.denied, &origin.denied);
+        Ok(self)
+    }
+
     /// Can it be gone on with? Else why not.
     pub fn whole(&self) -> Result<(), String> {
         if self.damaged_lines > 0 {
@@ -231,6 +276,45 @@ fn end_of_turn(said: &mut [Said], did: &mut Vec<ToolNote>) {
         Some(last) => last.trail.append(did),
         None => did.clear(),
     }
+}
+
+/// How many of these were said before; none: not all that was. Times may differ in a copy, and how it
+/// holds what tools did.
+fn begins_with(entries: &[ReadEntry], before: &[ReadEntry]) -> Option<usize> {
+    let said =
+        |entry: &&ReadEntry| matches!(entry, ReadEntry::Prompt { .. } | ReadEntry::Answer { .. });
+    let mut before = before.iter().filter(said).peekable();
+    let mut known = 0;
+    for entry in entries {
+        match before.peek() {
+            Some(next) if same(next, entry) => drop(before.next()),
+            Some(_) if said(&entry) => break,
+            Some(_) => {}
+            None => break,
+        }
+        known += 1;
+    }
+    before.peek().is_none().then_some(known)
+}
+
+fn same(one: &ReadEntry, other: &ReadEntry) -> bool {
+    match (one, other) {
+        (ReadEntry::Prompt { id, text, .. }, ReadEntry::Prompt { id: i, text: t, .. }) => {
+            id == i && text == t
+        }
+        (ReadEntry::Answer { text, .. }, ReadEntry::Answer { text: t, .. }) => text == t,
+        _ => false,
+    }
+}
+
+/// Each of the old ones is taken away once: the same may have been done again.
+fn not_in<T: PartialEq>(mut all: Vec<T>, old: &[T]) -> Vec<T> {
+    for known in old {
+        if let Some(at) = all.iter().position(|one| one == known) {
+            all.remove(at);
+        }
+    }
+    all
 }
 
 /// The name of a prompt in a session that keeps no id for it: what it says, but for its margins.

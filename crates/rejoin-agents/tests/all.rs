@@ -14,6 +14,8 @@ mod codex_command;
 mod codex_session;
 #[path = "all/codex_stream.rs"]
 mod codex_stream;
+#[path = "all/fork.rs"]
+mod fork;
 #[path = "all/fuzz.rs"]
 mod fuzz;
 #[path = "all/gemini_command.rs"]

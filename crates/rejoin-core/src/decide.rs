@@ -145,16 +145,21 @@ fn trusted(s: &Situation<'_>, facts: &PinFacts<'_>) -> Option<(TrustedSession, C
 /// Where the session is to be had: in place if its bytes are the confirmed ones, else from a
 /// snapshot, which may have seen less.
 fn reach(facts: &PinFacts<'_>) -> Option<(Way, Seen)> {
-    match facts.snapshot {
-        _ if in_place(facts) => Some((Way::InPlace, facts.pin.seen)),
+    match facts.snapshot() {
+        _ if in_place(facts) => {
+            let own = facts.forked_from.is_none();
+            Some((if own { Way::InPlace } else { Way::Fork }, facts.pin.seen))
+        }
         SnapshotFact::Usable { seen } => Some((Way::Snapshot, seen)),
         SnapshotFact::None | SnapshotFact::Damaged | SnapshotFact::Expired => None,
     }
 }
 
-/// An open pin says that nobody has read yet what its turn left behind, whatever the files say.
+/// An open pin says that nobody has read yet what its turn left behind, whatever the files say; a
+/// fork takes nothing of that along.
 fn in_place(facts: &PinFacts<'_>) -> bool {
-    facts.session.usable() && !matches!(facts.pin.state, PinState::Open(_))
+    let open = matches!(facts.pin.state, PinState::Open(_));
+    facts.session.usable() && (facts.forked_from.is_some() || !open)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl TurnPlan {
         match self {
             Self::Start { .. } => Verdict::Started,
             Self::Resume { session, .. } => match session.way {
-                Way::InPlace => Verdict::Resumed,
+                Way::InPlace | Way::Fork => Verdict::Resumed,
                 Way::Snapshot => Verdict::Restored,
             },
             Self::Reseed { .. } => Verdict::Reseeded,
@@ -117,6 +117,8 @@ impl TrustedSession {
 pub enum Way {
     InPlace,
     Snapshot,
+    /// By a copy: the session belongs to the conversation that this one was forked from.
+    Fork,
 }
 
 /// The order to send the messages in scope after the first `after` ones.

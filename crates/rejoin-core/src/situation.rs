@@ -111,6 +111,20 @@ pub struct PinFacts<'a> {
     pub snapshot: SnapshotFact,
     /// A process that is not ours is writing it.
     pub in_use: Option<u32>,
+    /// It belongs to the conversation of this name, of which this one is a fork: only its confirmed
+    /// bytes are copied, so whoever goes on with it meanwhile does not matter. `session` speaks of
+    /// those bytes alone, and no snapshot takes their place.
+    pub forked_from: Option<&'a str>,
+}
+
+impl PinFacts<'_> {
+    /// What could take the session's place.
+    pub(crate) fn snapshot(&self) -> SnapshotFact {
+        match self.forked_from {
+            None => self.snapshot,
+            Some(_) => SnapshotFact::None,
+        }
+    }
 }
 
 /// Is what the session has seen still a prefix of the history in scope?

@@ -29,9 +29,9 @@ pub use error::{Error, Result};
 pub use find::{Found, Named};
 pub use finish::{PinEnd, Settled};
 pub use link::HubLink;
-pub use outlook::{Candidate, Outlook};
+pub use outlook::{Candidate, FORK_FAILED, Outlook};
 pub use outside::{Adopted, TakenIn, WentOn};
-pub use progress::{AttemptPlan, BeginAttempt, Confirmed, PinStart};
+pub use progress::{AttemptPlan, BeginAttempt, Confirmed, Forked, PinStart};
 pub use request::{FreshWish, TurnFlags, TurnRequest};
 pub use view::{ConversationView, ErrorView, MessageView, SessionView, TurnView, VersionView};
 

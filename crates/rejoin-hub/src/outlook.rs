@@ -3,10 +3,10 @@
 
 use rejoin_core::ConversationId;
 use rejoin_core::{
-    AgentName, Budget, HistoryFacts, Message, Prefix, Record, Scope, ScopeValue, TranscriptBuilder,
-    TurnPlan,
+    AgentName, Budget, HistoryFacts, Message, PinState, Prefix, Record, Scope, ScopeValue,
+    TranscriptBuilder, TurnPlan,
 };
-use rejoin_store::{ScopeState, StoredPin};
+use rejoin_store::{Conversation, Page, Read, ScopeState, StoredPin};
 
 use crate::Hub;
 use crate::error::Result;
@@ -18,12 +18,21 @@ pub struct Outlook {
     /// The value once the new message is added.
     pub value: ScopeValue,
     pub candidates: Vec<Candidate>,
+    /// Of a fork that has had no session of this agent yet: its parent's, if what that has seen is
+    /// where this one began.
+    pub inherited: Option<Candidate>,
 }
+
+/// Why a session is retired whose fork did not work; so many of them count as failures of the one it
+/// was made of.
+pub const FORK_FAILED: &str = "its first turn, on a copy of its parent's session, failed";
 
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub stored: StoredPin,
     pub prefix: Prefix,
+    /// The name of the conversation it belongs to, if that is another.
+    pub forked_from: Option<String>,
 }
 
 impl Outlook {
@@ -38,18 +47,25 @@ impl Outlook {
     /// history, else the newest, so that the reason shown is about the session people expect.
     pub fn best(&self) -> Option<&Candidate> {
         let confirmed = || self.candidates.iter().filter(|c| c.stored.pin.is_some());
-        let retired = |c: &Candidate| matches!(c.stored.state, rejoin_core::PinState::Retired(_));
+        let retired = |c: &Candidate| matches!(c.stored.state, PinState::Retired(_));
         let seen = |c: &Candidate| c.stored.pin.as_ref().map_or(0, |p| p.seen.messages);
         let holding = confirmed().filter(|c| !retired(c) && c.prefix == Prefix::Holds);
         // `max_by_key` takes the last of equals; the list is newest first.
         let best = holding.rev().max_by_key(|c| seen(c));
         best.or_else(|| confirmed().find(|c| !retired(c)))
             .or_else(|| confirmed().next())
+            .or(self.inherited.as_ref())
     }
 }
 
-/// Messages loaded at a time for a re-telling.
-const PAGE: i64 = 64;
+/// How far back a fork of a fork of a fork looks for a session.
+const GENERATIONS: usize = 8;
+
+/// Bytes of text loaded at a time for a re-telling, and messages at most.
+const PAGE: Page = Page {
+    bytes: 1 << 20,
+    messages: 64,
+};
 
 impl Hub {
     /// `new`: the message of the turn, already in its place (or, for a prediction, none).
@@ -82,47 +98,126 @@ impl Hub {
                     }
                 }
             };
-            candidates.push(Candidate { stored, prefix });
+            candidates.push(Candidate {
+                stored,
+                prefix,
+                forked_from: None,
+            });
         }
+        let inherited = self.inherited(c, scope, agent, &state, &candidates).await?;
         Ok(Outlook {
             scope: state,
             value,
             candidates,
+            inherited,
         })
     }
 
-    /// The messages a plan asks for, and no others.
+    /// The session to fork: of those of the conversations this one comes from the one that has seen
+    /// most of today's history. None once this one has had a session of its own: what became of that
+    /// is said of it, and who retired it did not mean to go back to an older one.
+    async fn inherited(
+        &self,
+        c: ConversationId,
+        scope: Scope,
+        agent: &AgentName,
+        state: &ScopeState,
+        own: &[Candidate],
+    ) -> Result<Option<Candidate>> {
+        if own.iter().any(|candidate| candidate.stored.pin.is_some()) {
+            return Ok(None);
+        }
+        let failed = |c: &&Candidate| matches!(&c.stored.state, PinState::Retired(why) if why == FORK_FAILED);
+        let failures = own.iter().filter(failed).count() as u32;
+        let mut read = self.store.read().await?;
+        let mut best: Option<Candidate> = None;
+        let mut at = c;
+        for _ in 0..GENERATIONS {
+            // `rejoin reset` gives up what came along, too.
+            if read.was_reset(at).await? {
+                break;
+            }
+            let Some(parent) = parent_of(&mut read, at).await? else {
+                break;
+            };
+            at = parent.id;
+            for stored in read.pins_of(at, agent).await? {
+                if matches!(stored.state, PinState::Retired(_)) {
+                    continue;
+                }
+                let earlier = read.earlier_pins(&stored).await?;
+                for mut pin in stored.pin.clone().into_iter().chain(earlier) {
+                    let most = best.as_ref().and_then(|b| b.stored.pin.as_ref());
+                    if most.is_some_and(|most| most.seen.messages >= pin.seen.messages) {
+                        break;
+                    }
+                    let today = read.value_through(c, scope, state, pin.seen.last_seq);
+                    if today.await? != Some(pin.seen.value) {
+                        continue;
+                    }
+                    pin.failures += failures;
+                    best = Some(Candidate {
+                        stored: StoredPin {
+                            pin: Some(pin),
+                            ..stored.clone()
+                        },
+                        prefix: Prefix::Holds,
+                        forked_from: Some(read.short_handle(&parent.handle).await?),
+                    });
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// What a resumed session has not seen, and no other message.
     pub async fn rest(
         &self,
         c: ConversationId,
         outlook: &Outlook,
         plan: &TurnPlan,
-    ) -> Result<Vec<Message>> {
-        let TurnPlan::Resume { catch_up, .. } = plan else {
-            return Ok(vec![]);
+        budget: Budget,
+    ) -> Result<Record> {
+        let (after, messages) = match plan {
+            TurnPlan::Resume { catch_up, .. } => (catch_up.after(), catch_up.messages()),
+            TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => (outlook.scope.messages, 0),
         };
-        let after = outlook.scope.boundary_seq + catch_up.after() as i64;
-        let mut read = self.store.read().await?;
-        Ok(read
-            .messages_between(c, after, outlook.scope.last_seq + 1)
-            .await?)
+        let after = outlook.scope.boundary_seq + after as i64;
+        self.told(c, after, outlook.scope.last_seq + 1, messages, budget)
+            .await
     }
 
-    /// The record of everything in scope, within its budget, read newest first.
+    /// The record of everything in scope, within its budget.
     pub async fn record(
         &self,
         c: ConversationId,
         outlook: &Outlook,
         budget: Budget,
     ) -> Result<Record> {
+        let ScopeState {
+            boundary_seq,
+            last_seq,
+            messages,
+            ..
+        } = outlook.scope;
+        self.told(c, boundary_seq, last_seq + 1, messages, budget)
+            .await
+    }
+
+    /// The messages between two places, read newest first and never all at once.
+    async fn told(
+        &self,
+        c: ConversationId,
+        after: i64,
+        mut before: i64,
+        messages: u64,
+        budget: Budget,
+    ) -> Result<Record> {
         let mut builder = TranscriptBuilder::new(budget);
-        let mut before = outlook.scope.last_seq + 1;
         let mut read = self.store.read().await?;
         let mut earlier = vec![];
-        'pages: loop {
-            let page = read
-                .messages_older(c, outlook.scope.boundary_seq, before, PAGE)
-                .await?;
+        'pages: while messages > 0 {
+            let page = read.messages_older(c, after, before, PAGE).await?;
             let Some(oldest) = page.last() else { break };
             before = oldest.seq;
             for (at, message) in page.iter().enumerate() {
@@ -136,6 +231,15 @@ impl Hub {
                 }
             }
         }
-        Ok(builder.finish(outlook.scope.messages, &earlier))
+        Ok(builder.finish(messages, &earlier))
+    }
+}
+
+async fn parent_of(read: &mut Read, c: ConversationId) -> Result<Option<Conversation>> {
+    let child = read.conversation(c).await?;
+    let parent = child.and_then(|child| child.parent).map(|parent| parent.id);
+    match parent {
+        Some(parent) => Ok(read.conversation(parent).await?),
+        None => Ok(None),
     }
 }

@@ -2,7 +2,7 @@
 //! events, each batch together with how far the spool was read.
 
 use rejoin_core::{
-    EventBody, FileMark, Folder, Micros, PinId, Reason, Runtime, ScopeValue, Sent, SessionId,
+    EventBody, FileMark, Folder, Micros, Pin, PinId, Reason, Runtime, ScopeValue, Sent, SessionId,
     TotalsScope, TurnId, Usage, Verdict,
 };
 use rejoin_store::{Attempt, TurnRecord};
@@ -40,6 +40,9 @@ pub struct AttemptPlan {
     pub prompt: String,
     /// The session as confirmed before this run; none: a new one.
     pub confirmed: Option<Confirmed>,
+    /// It begins with a copy of a session of the conversation that this one was forked from.
+    #[serde(default)]
+    pub forked: Option<Forked>,
     pub sent: Sent,
     /// Which run of the machine it was started in: after another start nothing of it lives.
     pub boot: String,
@@ -68,7 +71,68 @@ pub struct Confirmed {
     pub compacted: bool,
 }
 
+impl Confirmed {
+    pub fn of(pin: &Pin, file: FileMark) -> Self {
+        Self {
+            file,
+            cursor: pin.cursor.clone(),
+            total: pin.total,
+            usage: pin.usage,
+            failures: pin.failures,
+            compacted: pin.compacted,
+        }
+    }
+}
+
+/// The session that a fork was made of, as it was confirmed: its counts go on in the copy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Forked {
+    pub session: SessionId,
+    pub total: Option<Micros>,
+    pub usage: Option<Usage>,
+    pub compacted: bool,
+}
+
+impl Forked {
+    pub fn of(parent: &Pin) -> Self {
+        Self {
+            session: parent.session.clone(),
+            total: parent.total,
+            usage: parent.usage,
+            compacted: parent.compacted,
+        }
+    }
+}
+
 impl AttemptPlan {
+    /// It goes on with what an earlier turn left, in place or as a copy.
+    pub fn continues(&self) -> bool {
+        self.confirmed.is_some() || self.forked.is_some()
+    }
+
+    /// What its session had cost when the turn began; none: unknown.
+    pub fn total_before(&self) -> Option<Micros> {
+        match (&self.confirmed, &self.forked) {
+            (Some(confirmed), _) => confirmed.total,
+            (None, Some(parent)) => parent.total,
+            (None, None) => Some(Micros(0)),
+        }
+    }
+
+    /// The same in tokens.
+    pub fn usage_before(&self) -> Option<Usage> {
+        match (&self.confirmed, &self.forked) {
+            (Some(confirmed), _) => confirmed.usage,
+            (None, Some(parent)) => parent.usage,
+            (None, None) => Some(Usage::default()),
+        }
+    }
+
+    pub fn compacted_before(&self) -> bool {
+        let own = self.confirmed.as_ref().is_some_and(|c| c.compacted);
+        own || self.forked.as_ref().is_some_and(|f| f.compacted)
+    }
+
     /// The session the CLI was told to use.
     pub fn asked_session(&self) -> Option<SessionId> {
         self.asked.then(|| self.session.clone())

@@ -1,16 +1,17 @@
 //! One run of a CLI, from a plan to a started shim: put into words, written ahead, started.
 
 use std::ffi::OsString;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{ChosenBy, CommandSpec, MARKER, Place, Records, RunOrder, SessionAt};
+use rejoin_agents::{ChosenBy, CommandSpec, Forking, MARKER, Place, Records, RunOrder, SessionAt};
 use rejoin_core::{Decision, SessionId, TotalsScope, TurnPlan};
-use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, HubLink, PinStart, fault};
+use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, Confirmed, Forked, HubLink, PinStart, fault};
 use rejoin_store::TurnRecord;
 
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
+use crate::folder::make_private;
+use crate::fork::{Seed, forks};
 use crate::holder::Holder;
 use crate::look::{Looked, environment};
 use crate::overlay;
@@ -18,7 +19,7 @@ use crate::process::{SELF, ShimChild, spawn_early_shim, spawn_shim};
 use crate::record::record;
 use crate::relocate::bring_here;
 use crate::shim::Spec;
-use crate::words::{Words, in_words, others};
+use crate::words::{Words, in_words};
 
 /// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
 const ORPHANED: u64 = 2_000;
@@ -52,34 +53,51 @@ impl<L: HubLink> Preparing<'_, L> {
     ) -> Result<Prepared> {
         let (claimed, looked) = (self.claimed, self.looked);
         let conversation = claimed.conversation.id;
-        let Words { composed, rest } = in_words(
+        let Words {
+            composed,
+            caught_up_by,
+        } = in_words(
             self.link,
             conversation,
+            &claimed.turn.agent,
             &looked.outlook,
             plan,
             &claimed.message,
         )
         .await?;
-        let new_session = self.link.clock().foreign_id()?;
+        let new_session = self.new_session(plan)?;
         let prompt_id = self.link.clock().foreign_id()?.to_string();
         let outside = self.outside(&composed.message);
         let pinned = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
-        let (pin, confirmed) = match (plan, pinned) {
-            (TurnPlan::Resume { session, .. }, Some(pin)) => (
+        let (pin, mut confirmed) = match (plan, pinned) {
+            (TurnPlan::Resume { session, .. }, Some(pin)) if !forks(plan) => (
                 PinStart::Existing(pin.id),
                 Some(bring_here(looked, pin, session.id(), self.link.clock()).await?),
             ),
             (TurnPlan::Resume { .. }, None) => {
                 return Err(Error::Internal("a session without a pin".into()));
             }
-            (TurnPlan::Start { .. } | TurnPlan::Reseed { .. }, _) => {
+            // A fork has a session of its own as well.
+            (TurnPlan::Resume { .. } | TurnPlan::Start { .. } | TurnPlan::Reseed { .. }, _) => {
                 (PinStart::New(self.link.clock().pin_id()?), None)
             }
         };
-        let session_file = match &confirmed {
-            Some(confirmed) => Some(confirmed.file.path.clone()),
-            None => self.new_place(&new_session, &pin.id().to_string()),
+        let pin_id = pin.id().to_string();
+        let turn_folder = turn_folder(self.config, claimed);
+        let seed = self.seed(&turn_folder, &new_session, &pin_id);
+        let forked = pinned.filter(|_| forks(plan));
+        let session_file = match (&confirmed, forked) {
+            (Some(confirmed), _) => Some(confirmed.file.path.clone()),
+            (None, Some(_)) => seed.place(),
+            (None, None) => self.new_place(&new_session, &pin_id),
         };
+        if let Some((parent, place)) = forked.zip(session_file.as_deref()) {
+            let file = seed
+                .rename(place)
+                .map_err(Error::io("copying the session"))?;
+            confirmed = file.map(|file| Confirmed::of(parent, file));
+        }
+        let origin = text(&seed.origin())?;
         let home = text(&looked.home)?;
         let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
         let tool_servers = looked.adapter.tool_servers(&read);
@@ -90,6 +108,7 @@ impl<L: HubLink> Preparing<'_, L> {
             turn: &claimed.turn.id.to_string(),
             home: &home,
             place: session_file.as_deref(),
+            origin: forked.map(|_| origin.as_str()),
             env: &looked.env,
             prompt_id: &prompt_id,
             folder: &looked.folder.path,
@@ -103,9 +122,15 @@ impl<L: HubLink> Preparing<'_, L> {
             neutral: looked.binary.facts.neutral,
         };
         let session = order.session().clone();
-        let command = looked.adapter.command(&order);
+        let mut command = looked.adapter.command(&order);
+        if forked.is_some() {
+            command = looked
+                .adapter
+                .fork(command, &order)
+                .ok_or_else(|| Error::Internal("a fork without a command".into()))?;
+        }
         let mut record = record(claimed, looked, plan, decision, &composed, &command);
-        record.caught_up_by = others(&rest, &claimed.turn.agent);
+        record.caught_up_by = caught_up_by;
         record.session_id = self.asked(plan, &session).map(ToString::to_string);
         let mut folder = looked.folder.clone();
         folder.checkout = pinned
@@ -128,6 +153,7 @@ impl<L: HubLink> Preparing<'_, L> {
             model: claimed.request.model.clone(),
             home,
             confirmed,
+            forked: forked.map(Forked::of),
             sent: composed.sent,
             boot: boot()?,
             litter: self.litter(),
@@ -166,8 +192,8 @@ impl<L: HubLink> Preparing<'_, L> {
         fault::point("before_begin");
         self.link.begin(claimed, &begin).await?;
         fault::point("after_begin");
-        make_private(&folder)?;
-        self.make_ready(prepared, &folder)?;
+        make_private(&folder).map_err(Error::io("making the folder of the turn"))?;
+        self.make_ready(prepared, &folder).await?;
         let mut argv = vec![text(&looked.binary.path)?];
         argv.extend(looked.adapter.prelude().iter().map(ToString::to_string));
         argv.extend(prepared.command.args.iter().cloned());
@@ -202,23 +228,30 @@ impl<L: HubLink> Preparing<'_, L> {
     }
 
     /// What the CLI needs on disk, and a copy of what could not be taken back otherwise.
-    fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
+    async fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
         let looked = self.looked;
         if let Some(overlay) = &looked.overlay {
             overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
         }
         overlay::put_files(&looked.home, &prepared.command.files)
             .map_err(Error::io("preparing the agent's home"))?;
-        if let Some(confirmed) = &prepared.plan.confirmed {
+        let (plan, now) = (&prepared.plan, self.link.clock().now() / 1000);
+        if plan.forked.is_some() {
+            let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
+            self.seed(&folder, &plan.session, &pin.to_string())
+                .plant(plan.session_file.as_deref(), now)
+                .await
+                .map_err(Error::io("putting the session in its place"))?;
+        } else if let Some(confirmed) = &plan.confirmed {
             looked
                 .sessions()
                 .save(&confirmed.file, run)
                 .map_err(Error::io("saving the session"))?;
         } else if let (Records::Database { .. }, Some(place)) =
-            (looked.adapter.records(), &prepared.plan.session_file)
+            (looked.adapter.records(), &plan.session_file)
             && let Some(parent) = looked.home.join(place).parent()
         {
-            make_private(parent)?;
+            make_private(parent).map_err(Error::io("preparing the agent's home"))?;
         }
         Ok(())
     }
@@ -228,6 +261,28 @@ impl<L: HubLink> Preparing<'_, L> {
         let names = self.looked.adapter.litter().iter();
         let absent = names.filter(|name| folder.join(name).symlink_metadata().is_err());
         absent.map(ToString::to_string).collect()
+    }
+
+    /// Minted for this attempt. Some CLIs find a session by the time in its id.
+    fn new_session(&self, plan: &TurnPlan) -> Result<SessionId> {
+        let clock = self.link.clock();
+        if forks(plan) && self.looked.adapter.forking() == Forking::ByCopy {
+            let id = clock.pin_id()?.to_string();
+            return SessionId::new(id).map_err(|e| Error::Internal(e.to_string()));
+        }
+        Ok(clock.foreign_id()?)
+    }
+
+    fn seed<'s>(&'s self, folder: &'s Path, session: &'s SessionId, pin: &'s str) -> Seed<'s> {
+        Seed {
+            sessions: self.looked.sessions(),
+            folder,
+            at: SessionAt {
+                folder: &self.looked.folder.path,
+                session,
+                pin,
+            },
+        }
     }
 
     /// Where a new session will lie, if that is known before the CLI has chosen its id.
@@ -245,7 +300,12 @@ impl<L: HubLink> Preparing<'_, L> {
 
     /// The session as the CLI is told it; none: it chooses one itself.
     fn asked<'s>(&self, plan: &TurnPlan, session: &'s SessionId) -> Option<&'s SessionId> {
-        let told = plan.session().is_some() || self.looked.adapter.chosen_by() == ChosenBy::Us;
+        let adapter = self.looked.adapter;
+        let told = match plan.session() {
+            Some(_) if forks(plan) => adapter.forking().told(),
+            Some(_) => true,
+            None => adapter.chosen_by() == ChosenBy::Us,
+        };
         told.then_some(session)
     }
 
@@ -289,26 +349,17 @@ fn marked(
 /// Never used twice: the folder of a run that was called off stays so, and a shim that comes late
 /// finds it called off.
 pub fn run_folder(config: &RunnerConfig, claimed: &Claimed, prompt_id: &str) -> PathBuf {
-    config
-        .home
-        .join("turns")
-        .join(claimed.turn.id.to_string())
-        .join(prompt_id)
+    turn_folder(config, claimed).join(prompt_id)
+}
+
+pub(crate) fn turn_folder(config: &RunnerConfig, claimed: &Claimed) -> PathBuf {
+    config.home.join("turns").join(claimed.turn.id.to_string())
 }
 
 /// Which run of the machine this is.
 pub fn boot() -> Result<String> {
     let me = Holder::me().map_err(Error::io("finding out who this process is"))?;
     Ok(me.boot)
-}
-
-fn make_private(folder: &Path) -> Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(Error::io(format!("making {}", folder.display())))
 }
 
 fn text(path: &Path) -> Result<String> {

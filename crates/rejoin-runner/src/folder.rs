@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,6 +34,13 @@ pub fn look(path: &Path) -> io::Result<Folder> {
         inode: meta.ino(),
         checkout: None,
     })
+}
+
+/// Makes a folder that only its owner may look into.
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(folder);
+    made.map_err(|e| io::Error::new(e.kind(), format!("making {}: {e}", folder.display())))
 }
 
 /// Compares today's folder with the one a session belongs to. Asks git only if nothing else helps.

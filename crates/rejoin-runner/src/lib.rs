@@ -10,6 +10,7 @@ pub mod binary;
 pub mod config;
 mod error;
 pub mod folder;
+mod fork;
 pub mod holder;
 mod in_use;
 pub mod inspect;

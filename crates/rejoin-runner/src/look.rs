@@ -14,6 +14,7 @@ use crate::binary::{self, Binary};
 use crate::config::{AgentConfig, RunnerConfig};
 use crate::error::{Error, Result};
 use crate::folder;
+use crate::fork::can_fork;
 use crate::in_use::in_use;
 use crate::session::Sessions;
 
@@ -101,7 +102,8 @@ pub async fn look(
         .or_else(|| hazard(adapter, request, &folder));
     let session = outlook
         .best()
-        .map(|candidate| look_at(adapter, &home, &folder, candidate));
+        .map(|candidate| look_at(adapter, &home, &folder, candidate))
+        .filter(|session| outlook.inherited.is_none() || can_fork(adapter, &binary, session));
     Ok(Looked {
         adapter,
         binary,
@@ -183,8 +185,10 @@ fn look_at(
             path,
             ..mark.clone()
         });
+    let own = candidate.forked_from.is_none();
     let fact = match (&mark, pin.files.is_empty()) {
-        (Some(mark), _) => sessions.compare(mark),
+        (Some(mark), _) if own => sessions.compare(mark),
+        (Some(mark), _) => sessions.confirmed(mark),
         (None, false) if adapter.is_session_id(&pin.session) => SessionFact::Missing,
         (None, _) => SessionFact::Unknown,
     };
@@ -233,6 +237,7 @@ impl Looked {
                         session: session.fact,
                         snapshot: SnapshotFact::None,
                         in_use: session.in_use,
+                        forked_from: candidate.forked_from.as_deref(),
                     })
                 });
         Situation {

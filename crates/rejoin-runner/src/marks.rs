@@ -3,7 +3,7 @@
 //! The hash is a fold over blocks, so that a file that grew costs its last block and what was
 //! added, not all of it; a file nobody touched costs one `stat`.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -170,7 +170,29 @@ pub fn cut_back(home: &Path, mark: &FileMark) -> io::Result<FileMark> {
     })
 }
 
+/// Copies the confirmed bytes, whatever was added to them. Fails if they are not there.
+pub fn copy_confirmed(home: &Path, mark: &FileMark, mut to: impl Write) -> io::Result<()> {
+    let whole = each_confirmed(&home.join(&mark.path), mark, |bytes| to.write_all(bytes))?;
+    to.flush()?;
+    if whole {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "what was confirmed has changed",
+    ))
+}
+
 fn prefix_is(path: &Path, mark: &FileMark) -> io::Result<bool> {
+    each_confirmed(path, mark, |_| Ok(()))
+}
+
+/// Reads as many bytes as were confirmed. Are they those?
+fn each_confirmed(
+    path: &Path,
+    mark: &FileMark,
+    mut each: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<bool> {
     let mut file = File::open(path)?.take(mark.length);
     let mut fold = Fold {
         blocks: [0; 32],
@@ -185,6 +207,7 @@ fn prefix_is(path: &Path, mark: &FileMark) -> io::Result<bool> {
         }
         length += got as u64;
         fold.add(&buffer[..got]);
+        each(&buffer[..got])?;
     }
     Ok(length == mark.length && fold.finish().text() == mark.hash)
 }
@@ -233,8 +256,6 @@ fn stat(meta: &std::fs::Metadata) -> (u64, u64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     fn lines(home: &Path, before: Option<&FileMark>) -> (FileMark, Vec<String>) {
@@ -276,6 +297,24 @@ mod tests {
             assert_eq!(compare(home, &back), SessionFact::Untouched);
             assert_eq!(compare(home, &before), SessionFact::Verified);
         }
+    }
+
+    /// A fork never takes along what its parent is adding.
+    #[test]
+    fn only_what_was_confirmed_is_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path();
+        let text = "line of text\n".repeat(60_000);
+        add(home, &text);
+        let (mark, _) = lines(home, None);
+        add(home, "more\n");
+        let mut copy = vec![];
+        copy_confirmed(home, &mark, &mut copy).unwrap();
+        assert!(copy == text.as_bytes());
+        fs_err::write(home.join("s"), &text[1..]).unwrap();
+        assert!(copy_confirmed(home, &mark, io::sink()).is_err());
+        add(home, "m");
+        assert!(copy_confirmed(home, &mark, io::sink()).is_err());
     }
 
     #[test]

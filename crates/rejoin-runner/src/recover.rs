@@ -239,7 +239,7 @@ impl Runner {
             folder,
             committed: attempt.spool as u64,
             asked: plan.asked_session(),
-            resumed: plan.confirmed.is_some(),
+            resumed: plan.continues(),
             child: None,
             cancel,
             wake: &self.wake,
@@ -247,7 +247,7 @@ impl Runner {
         let mut pumped = pump.follow(adapter.parser()).await?;
         clear_away(claimed, &mut pumped)?;
         let clean = refused_cleanly(adapter, attempt, &plan, folder, &pumped.ran).await;
-        if plan.confirmed.is_some() && clean {
+        if plan.continues() && clean {
             // Its session is unknown to the CLI and nothing was done: it is tried anew, told.
             self.hub
                 .retire(claimed, attempt.pin, "refused by the CLI")

@@ -29,14 +29,7 @@ pub(crate) async fn bring_here(
         .not_after(file, clock.now() / 1000)
         .await
         .map_err(Error::io("bringing the session to this time"))?;
-    Ok(Confirmed {
-        file,
-        cursor: pin.cursor.clone(),
-        total: pin.total,
-        usage: pin.usage,
-        failures: pin.failures,
-        compacted: pin.compacted,
-    })
+    Ok(Confirmed::of(pin, file))
 }
 
 async fn bring(

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Adapter, Place, Reading, Records, SessionAt};
-use rejoin_core::{FileMark, SessionFact};
+use rejoin_core::{FileMark, SessionFact, SessionId};
 
+use crate::fork::private;
 use crate::marks;
 
 pub(crate) mod database;
@@ -42,6 +43,40 @@ impl Sessions<'_> {
             Records::Lines => marks::compare(self.home, mark),
             Records::Database { .. } => database::compare(self.home, mark),
         }
+    }
+
+    /// The same of the confirmed bytes alone: whoever goes on with it adds to a file of lines behind
+    /// them, and to a database in its log.
+    pub fn confirmed(&self, mark: &FileMark) -> SessionFact {
+        match (self.adapter.records(), marks::compare(self.home, mark)) {
+            (Records::Lines, SessionFact::Changed) => SessionFact::Verified,
+            (_, fact) => fact,
+        }
+    }
+
+    /// Copies those bytes. Fails if they are not there.
+    pub fn copy_confirmed(&self, mark: &FileMark, to: &Path) -> io::Result<()> {
+        marks::copy_confirmed(self.home, mark, private(to)?)?;
+        let grown = fs_err::metadata(self.home.join(&mark.path))?.len() > mark.length;
+        match self.adapter.records() {
+            Records::Database { .. } if grown => {
+                let text = "it is still being written";
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+            Records::Lines | Records::Database { .. } => Ok(()),
+        }
+    }
+
+    /// Leaves nothing in a database but this session.
+    pub async fn leave_alone(
+        &self,
+        path: &str,
+        statements: &[&'static str],
+        session: &SessionId,
+    ) -> io::Result<()> {
+        let file = self.home.join(path);
+        let gone = database::rewrite(&file, statements, session.as_str());
+        gone.await.map(drop)
     }
 
     /// Reads what was added since `before`, and marks the whole. Fails if what was there has

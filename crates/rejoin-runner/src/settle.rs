@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rejoin_agents::{Adapter, EndCause, Ran};
-use rejoin_core::{Outcome, PinEffect, ToolNote, TurnStatus};
+use rejoin_core::{Class, Failure, Outcome, PinEffect, ToolNote, TurnStatus};
 use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 
@@ -80,7 +80,13 @@ pub async fn settle(
                     "not recorded by {}: {why}; the next turn is told again",
                     claimed.turn.agent
                 ));
-                (TurnStatus::Succeeded, run.take_back(PinEffect::Keep))
+                // A fork that cannot be confirmed would be made again with every turn.
+                let effect = if plan.forked.is_some() {
+                    PinEffect::Count
+                } else {
+                    PinEffect::Keep
+                };
+                (TurnStatus::Succeeded, run.take_back(effect))
             }
         },
         Outcome::Failed(failure) => (
@@ -125,7 +131,7 @@ pub(crate) async fn refused_cleanly(
     folder: &Path,
     ran: &Ran,
 ) -> bool {
-    if !ran.refused || ran.tools_run > 0 {
+    if !(ran.refused || never_forked(plan, ran)) || ran.tools_run > 0 {
         return false;
     }
     let mut run = Run {
@@ -139,6 +145,13 @@ pub(crate) async fn refused_cleanly(
     };
     run.read = run.read().await;
     run.unseen().is_empty() && !run.did_elsewhere().await
+}
+
+/// A CLI that does not know how to fork complains of its arguments and opens no session.
+fn never_forked(plan: &AttemptPlan, ran: &Ran) -> bool {
+    let complained =
+        |failure: &Failure| matches!(failure.class, Class::NotStarted | Class::Unknown);
+    plan.forked.is_some() && ran.session.is_none() && ran.outcome.failure().is_some_and(complained)
 }
 
 /// Ends what a shim that was killed could not end any more.

@@ -7,7 +7,7 @@ use rejoin_hub::{Claimed, Hub, HubLink, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
-use crate::attempt::{Prepared, Preparing, early_shim, run_folder};
+use crate::attempt::{Prepared, Preparing, early_shim, run_folder, turn_folder};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::look::{Looked, look};
@@ -78,10 +78,12 @@ impl Runner {
     ) -> Result<()> {
         let mut early = early_shim(&self.config, claimed);
         let mut claimed = claimed.clone();
-        let (looked, taken) = self
+        let (mut looked, taken) = self
             .look_until_free(&mut claimed, if_busy, &cancel, &mut early)
             .await?;
         let claimed = &claimed;
+        let folder = turn_folder(&self.config, claimed);
+        looked.set_aside(&claimed.turn.agent, &claimed.request, &folder)?;
         let situation = looked.situation(&claimed.turn.agent, &claimed.request);
         let decision = decide(&situation);
         let mut plan = decision.plan.clone().map_err(|hold| held(&hold, &looked))?;
@@ -109,7 +111,7 @@ impl Runner {
                 folder: &folder,
                 committed: 0,
                 asked: prepared.plan.asked_session(),
-                resumed: prepared.plan.confirmed.is_some(),
+                resumed: prepared.plan.continues(),
                 child: Some(child),
                 cancel: cancel.clone(),
                 wake: &self.wake,

@@ -158,6 +158,13 @@ impl Tx {
 }
 
 impl Read {
+    /// Were its sessions given up, and not taken back since?
+    pub async fn was_reset(&mut self, c: ConversationId) -> Result<bool> {
+        let sql = "select 1 as found from changes
+            where conversation_id = $1 and kind = 'reset' and undone_at is null limit 1";
+        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
+    }
+
     /// What a message said before, oldest first.
     pub async fn versions(&mut self, id: MessageId) -> Result<Vec<Version>> {
         let sql = "select text, replaced_at from versions where message_id = $1 order by n";

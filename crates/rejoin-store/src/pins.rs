@@ -22,7 +22,17 @@ pub struct StoredPin {
     pub pin: Option<Pin>,
 }
 
-/// The confirmed part as it lies in the store.
+/// As it lies in the store. Read without what it was earlier, unless somebody asks.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    now: Confirmed,
+    /// Oldest first: a session that is only ever added to still begins with each of these.
+    #[serde(default)]
+    earlier: Vec<Confirmed>,
+}
+
+/// The confirmed part.
 #[derive(Serialize, Deserialize)]
 struct Confirmed {
     value: [u8; 32],
@@ -45,6 +55,9 @@ struct Confirmed {
 
 /// How far back to look for a session whose history is today's again (an undone edit).
 const CANDIDATES: i64 = 12;
+
+/// How many answers back a conversation can be forked without being told again.
+const EARLIER: usize = 16;
 
 pub(crate) const CONFIRM: &str = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4
     where id = $1 and state <> 'retired' and not exists
@@ -124,9 +137,13 @@ impl Tx {
             provider: pin.provider.clone(),
             compacted: pin.compacted,
         };
+        let kept = Kept {
+            earlier: earlier_than(kept(self, pin.id).await?, pin),
+            now: confirmed,
+        };
         let values = vals![
             pin.id.uuid(),
-            serde_json::to_string(&confirmed)?,
+            serde_json::to_string(&kept)?,
             now,
             pin.session.as_str(),
             pin.agent.as_str()
@@ -142,24 +159,16 @@ impl Tx {
         failures: u32,
         now: i64,
     ) -> Result<()> {
-        let found = one(
-            self,
-            "select confirmed from pins where id = $1",
-            vals![id.uuid()],
-        )
-        .await?;
-        let Some(mut confirmed) =
-            found.and_then(|r| r.maybe_json::<Confirmed>("confirmed").ok().flatten())
-        else {
+        let Some(mut kept) = kept(self, id).await? else {
             return Err(Error::Conflict("this session was never confirmed"));
         };
-        confirmed.files = files.to_vec();
+        kept.now.files = files.to_vec();
         let sql = "update pins set state = 'confirmed', open_turn = null, failures = $2, confirmed = $3, updated_at = $4
             where id = $1 and state <> 'retired'";
         let values = vals![
             id.uuid(),
             i64::from(failures),
-            serde_json::to_string(&confirmed)?,
+            serde_json::to_string(&kept)?,
             now
         ];
         self.must(sql, values, "the session was retired").await
@@ -249,6 +258,17 @@ impl Read {
         pins_of(self, c, agent).await
     }
 
+    /// What a session was when earlier turns were confirmed, newest first.
+    pub async fn earlier_pins(&mut self, stored: &StoredPin) -> Result<Vec<Pin>> {
+        let Some(now) = &stored.pin else {
+            return Ok(vec![]);
+        };
+        let kept = kept(self, stored.id).await?;
+        let earlier = kept.into_iter().flat_map(|kept| kept.earlier).rev();
+        let was = |c: Confirmed| c.of(now.id, &now.agent, &now.session, &now.state, now.failures);
+        Ok(earlier.map(was).collect())
+    }
+
     /// Whose session that is, in whatever state.
     pub async fn pin_of_session(
         &mut self,
@@ -325,30 +345,8 @@ fn read(row: &Row) -> Result<StoredPin> {
         _ => PinState::Retired(row.maybe_text("retired_why")?.unwrap_or_default()),
     };
     let failures = row.int("failures")? as u32;
-    let pin = row.maybe_json::<Confirmed>("confirmed")?.map(|c| Pin {
-        id,
-        agent: agent.clone(),
-        session: session.clone(),
-        state: state.clone(),
-        seen: Seen {
-            value: ScopeValue(c.value),
-            messages: c.messages,
-            last_seq: c.last_seq,
-            last: c.last,
-        },
-        folder: c.folder,
-        runtime: c.runtime,
-        machine: c.machine,
-        files: c.files,
-        cursor: c.cursor,
-        total: c.total,
-        usage: c.usage,
-        context: c.context,
-        model: c.model,
-        provider: c.provider,
-        failures,
-        compacted: c.compacted,
-    });
+    let confirmed = row.maybe_json::<Confirmed>("confirmed")?;
+    let pin = confirmed.map(|c| c.of(id, &agent, &session, &state, failures));
     Ok(StoredPin {
         id,
         agent,
@@ -356,4 +354,58 @@ fn read(row: &Row) -> Result<StoredPin> {
         state,
         pin,
     })
+}
+
+impl Confirmed {
+    fn of(
+        self,
+        id: PinId,
+        agent: &AgentName,
+        session: &SessionId,
+        state: &PinState,
+        failures: u32,
+    ) -> Pin {
+        Pin {
+            id,
+            agent: agent.clone(),
+            session: session.clone(),
+            state: state.clone(),
+            seen: Seen {
+                value: ScopeValue(self.value),
+                messages: self.messages,
+                last_seq: self.last_seq,
+                last: self.last,
+            },
+            folder: self.folder,
+            runtime: self.runtime,
+            machine: self.machine,
+            files: self.files,
+            cursor: self.cursor,
+            total: self.total,
+            usage: self.usage,
+            context: self.context,
+            model: self.model,
+            provider: self.provider,
+            failures,
+            compacted: self.compacted,
+        }
+    }
+}
+
+async fn kept(at: &mut impl Ask, id: PinId) -> Result<Option<Kept>> {
+    let sql = "select confirmed from pins where id = $1";
+    let found = one(at, sql, vals![id.uuid()]).await?;
+    Ok(found.and_then(|row| row.maybe_json("confirmed").ok().flatten()))
+}
+
+/// What it was before it became this, not counting what has seen as much.
+fn earlier_than(kept: Option<Kept>, pin: &Pin) -> Vec<Confirmed> {
+    let Some(Kept { now, mut earlier }) = kept else {
+        return vec![];
+    };
+    if now.last_seq < pin.seen.last_seq {
+        earlier.push(now);
+    }
+    earlier.drain(..earlier.len().saturating_sub(EARLIER));
+    earlier
 }

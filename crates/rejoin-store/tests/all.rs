@@ -7,6 +7,7 @@
 
 mod suite {
     mod history;
+    mod pins;
     mod schema;
     mod turns;
 }

@@ -18,6 +18,7 @@ mod suite {
     mod doctor;
     mod errors;
     mod failures;
+    mod fork;
     mod help;
     mod history;
     mod look;

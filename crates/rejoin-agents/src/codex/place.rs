@@ -27,6 +27,26 @@ pub(super) fn place(session: &SessionId) -> Place {
     }
 }
 
+/// Where a copy is put: in the folder of its day, named as the CLI would, by the time in its id.
+pub(super) fn of_copy(session: &SessionId) -> Option<String> {
+    let Place::Find {
+        folders,
+        begins,
+        ends,
+    } = place(session)
+    else {
+        return None;
+    };
+    let folder = folders.into_iter().next()?;
+    let id = Uuid::try_parse(session.as_str()).ok()?;
+    let second = i64::try_from(id.as_u128() >> 80).ok()? / 1000 % DAY;
+    let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
+    let day = folder.strip_prefix("sessions/")?.replace('/', "-");
+    Some(format!(
+        "{folder}/{begins}{day}T{hours:02}-{minutes:02}-{seconds:02}{ends}"
+    ))
+}
+
 /// Howard Hinnant's `civil_from_days`.
 fn folder(day: i64) -> String {
     let shifted = day + 719_468;

@@ -1,5 +1,6 @@
 //! The lines of a session file (a "rollout"), as far as they are used.
 
+use rejoin_core::SessionId;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -21,6 +22,16 @@ impl Line {
     pub(super) fn at(&self) -> Option<i64> {
         self.timestamp.as_deref().and_then(moment)
     }
+}
+
+/// The line that says whose session it is, with another id; everything else in it stays as it is. The
+/// CLI goes by this line alone: others that name the id do not matter (0.166.0).
+pub(super) fn renamed(line: &[u8], to: &SessionId) -> Option<Vec<u8>> {
+    let first: Line = serde_json::from_slice(line).ok()?;
+    let id = first.payload["id"].as_str()?;
+    let quoted = |id: &str| format!("\"{id}\"");
+    let text = std::str::from_utf8(line).ok()?;
+    (first.kind == "session_meta").then(|| text.replace(&quoted(id), &quoted(to.as_str())).into())
 }
 
 #[derive(Deserialize)]

@@ -10,6 +10,7 @@ mod api;
 
 /// What the CLI says about a session it cannot go on with, before it prints anything.
 const NOT_RESUMED: &str = "Error resuming session:";
+const NOT_IMPORTED: &str = "Error importing session from file:";
 
 /// What the stream showed of the end.
 #[derive(Default)]
@@ -40,14 +41,18 @@ pub(super) fn judge(seen: &Seen, end: &End) -> Judged {
 
 /// The session to resume is not known, or another one was opened in its place.
 fn refusal(seen: &Seen, end: &End) -> Option<String> {
+    let begins = |with: &str| seen.stderr.iter().any(|said| said.starts_with(with));
+    if begins(NOT_IMPORTED) && !seen.init && seen.result.is_none() {
+        return Some("the CLI does not take the copy of the session".into());
+    }
     let asked = end.asked_session.as_ref()?.as_str();
     if seen.init {
         let opened = seen.session.as_deref().unwrap_or("none");
         return (asked != opened)
             .then(|| format!("the CLI opened the session {opened} instead of {asked}"));
     }
-    let unknown = seen.stderr.iter().any(|said| said.starts_with(NOT_RESUMED));
-    (unknown && seen.result.is_none()).then(|| "the CLI does not know the session".into())
+    (begins(NOT_RESUMED) && seen.result.is_none())
+        .then(|| "the CLI does not know the session".into())
 }
 
 fn outcome(seen: &Seen, end: &End) -> Outcome {

@@ -193,6 +193,7 @@ impl SessionReader for Reader {
             }
         }
         let now = self.entries(|_| true);
+        let summed_up = self.summed_up.len();
         let entries = self.summed_up.into_iter().chain(now).collect();
         let spoke = self.history.messages().filter_map(Message::model);
         let model = spoke.last().map(str::to_owned);
@@ -203,6 +204,7 @@ impl SessionReader for Reader {
             damaged_lines: self.damaged,
             orphaned_calls: self.history.orphans(),
             compacted: self.compacted,
+            summed_up,
             model,
             repeats: self.history.repeats(),
             session: self.sessions.into_iter().next(),

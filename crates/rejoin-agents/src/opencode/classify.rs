@@ -61,10 +61,12 @@ pub(super) fn judge(seen: &Seen, answered: bool, end: &End) -> Judged {
 
 /// The session to resume is not known, or another one was opened in its place.
 fn refusal(seen: &Seen, end: &End) -> Option<String> {
-    let asked = end.asked_session.as_ref()?.as_str();
     match seen.session.as_deref() {
-        Some(opened) => (opened != asked)
-            .then(|| format!("the CLI opened the session {opened} instead of {asked}")),
+        Some(opened) => {
+            let asked = end.asked_session.as_ref()?.as_str();
+            (opened != asked)
+                .then(|| format!("the CLI opened the session {opened} instead of {asked}"))
+        }
         None => {
             let unknown = seen.stderr.iter().any(|said| said.contains(NOT_FOUND));
             unknown.then(|| "the CLI does not know the session".into())

@@ -25,6 +25,13 @@ pub(super) const LINES: &str = "
 
 pub(super) const MOVE: &[&str] = &["update session set directory = $1 where directory <> $1"];
 
+/// Of a fork: the session it was made of came along with the database.
+pub(super) const ALONE: &[&str] = &[
+    "delete from part where session_id in (select id from session where parent_id is null and id <> $1)",
+    "delete from message where session_id in (select id from session where parent_id is null and id <> $1)",
+    "delete from session where parent_id is null and id <> $1",
+];
+
 /// The CLI sorts by its messages' times and takes one dated in the future for its newest: it then
 /// swallows the prompt, or answers the old one for ever. So all are moved back by as much as the
 /// newest is ahead of this machine's clock; none, if it is not.

@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Start,
     Resume,
     Reseed,
+    /// Of a session of another conversation.
+    Fork,
 }
 
 fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
@@ -61,6 +63,7 @@ fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         session: SessionFact::Untouched,
         snapshot: SnapshotFact::None,
         in_use: None,
+        forked_from: matches!(kind, Kind::Fork).then_some("tmqx"),
     };
     let situation = Situation {
         agent: &agent,
@@ -71,7 +74,7 @@ fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
                 messages: 0,
                 answered: false,
             },
-            Kind::Resume | Kind::Reseed => HistoryFacts {
+            Kind::Resume | Kind::Reseed | Kind::Fork => HistoryFacts {
                 messages: 2,
                 answered: true,
             },
@@ -80,7 +83,7 @@ fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         capability: Capability::Proven,
         model: None,
         envelope: EnvelopeFact::Expressible,
-        pin: matches!(kind, Kind::Resume).then_some(facts),
+        pin: matches!(kind, Kind::Resume | Kind::Fork).then_some(facts),
     };
     decide(&situation).plan.unwrap()
 }
@@ -102,6 +105,9 @@ pub(crate) struct Ask<'a> {
     pub(crate) env: &'a [(String, String)],
     pub(crate) servers: &'a [String],
 }
+
+/// What a fork begins with.
+pub(crate) const ORIGIN: &str = "/private/origin.jsonl";
 
 const EDIT: &Envelope = &Envelope {
     mode: rejoin_core::PermissionMode::Edit,
@@ -139,6 +145,7 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         turn: "01900000-0000-7000-8000-000000000001",
         home: "/home/u/.cli",
         place: Some("place/of/the/session"),
+        origin: matches!(ask.kind, Kind::Fork).then_some(ORIGIN),
         env: ask.env,
         prompt_id: PROMPT_ID,
         folder: "/w",
@@ -151,5 +158,10 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         raw: ask.raw,
         neutral: ask.neutral,
     };
-    adapter(ask.agent).unwrap().command(&order)
+    let adapter = adapter(ask.agent).unwrap();
+    let command = adapter.command(&order);
+    match ask.kind {
+        Kind::Fork => adapter.fork(command, &order).unwrap(),
+        Kind::Start | Kind::Resume | Kind::Reseed => command,
+    }
 }

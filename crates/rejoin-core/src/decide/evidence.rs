@@ -17,6 +17,11 @@ pub enum Evidence<'a> {
     },
     Fresh(Fresh),
     Session(&'a SessionId),
+    /// Of the conversation that this one was forked from.
+    Parent {
+        session: &'a SessionId,
+        conversation: &'a str,
+    },
     Failures {
         failures: u32,
         limit: u32,
@@ -66,6 +71,13 @@ impl fmt::Display for Evidence<'_> {
             Self::Fresh(Fresh::Retry) => f.write_str("a retry never resumes"),
             Self::Fresh(Fresh::Always) => f.write_str("set to always start a fresh session"),
             Self::Session(id) => write!(f, "{id}"),
+            Self::Parent {
+                session,
+                conversation,
+            } => write!(
+                f,
+                "a copy of {session} of {conversation}, from which this one was forked"
+            ),
             Self::Failures { failures, limit } => {
                 write!(f, "{failures} failed turns in a row, limit {limit}")
             }

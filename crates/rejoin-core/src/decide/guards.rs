@@ -106,7 +106,13 @@ fn session<'a>(s: &Situation<'a>) -> Answer<'a> {
             Reason::NoSession,
             Evidence::Text("no session of this agent here"),
         ),
-        Some(facts) => Answer::Ok(Evidence::Session(&facts.pin.session)),
+        Some(facts) => Answer::Ok(match facts.forked_from {
+            None => Evidence::Session(&facts.pin.session),
+            Some(conversation) => Evidence::Parent {
+                session: &facts.pin.session,
+                conversation,
+            },
+        }),
     }
 }
 
@@ -145,7 +151,7 @@ fn history<'a>(s: &Situation<'a>) -> Answer<'a> {
 fn folder<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
         let away = facts.session == SessionFact::Missing;
-        let restorable = matches!(facts.snapshot, SnapshotFact::Usable { .. });
+        let restorable = matches!(facts.snapshot(), SnapshotFact::Usable { .. });
         match facts.folder {
             FolderFact::Same => Answer::Ok(Evidence::Text("same folder")),
             FolderFact::SameInode => Answer::Ok(Evidence::Text("same folder, moved")),
@@ -206,7 +212,7 @@ fn context<'a>(s: &Situation<'a>) -> Answer<'a> {
 }
 
 fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
-    with_pin(s, |facts| match (facts.session, facts.snapshot) {
+    with_pin(s, |facts| match (facts.session, facts.snapshot()) {
         (SessionFact::Missing, SnapshotFact::None) => Answer::No(
             Reason::SessionMissing,
             Evidence::Missing {
@@ -228,15 +234,16 @@ fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
 }
 
 fn in_use<'a>(s: &Situation<'a>) -> Answer<'a> {
-    with_pin(s, |facts| match facts.in_use {
-        None => Answer::Ok(Evidence::Text("nobody else is writing it")),
-        Some(pid) => Answer::No(Reason::InUse, Evidence::InUse { pid }),
+    with_pin(s, |facts| match (facts.forked_from, facts.in_use) {
+        (Some(_), _) => Answer::Ok(Evidence::Text("a copy is written, not the session itself")),
+        (None, None) => Answer::Ok(Evidence::Text("nobody else is writing it")),
+        (None, Some(pid)) => Answer::No(Reason::InUse, Evidence::InUse { pid }),
     })
 }
 
 fn bytes<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
-        let replaceable = matches!(facts.snapshot, SnapshotFact::Usable { .. });
+        let replaceable = matches!(facts.snapshot(), SnapshotFact::Usable { .. });
         let bad = |reason, text| {
             if replaceable {
                 Answer::Ok(Evidence::Text(
@@ -248,6 +255,9 @@ fn bytes<'a>(s: &Situation<'a>) -> Answer<'a> {
         };
         let in_place = in_place(facts);
         match facts.session {
+            _ if in_place && facts.forked_from.is_some() => {
+                Answer::Ok(Evidence::Text("what was confirmed of it is there"))
+            }
             SessionFact::Untouched if in_place => {
                 Answer::Ok(Evidence::Text("untouched since confirmed"))
             }
@@ -302,7 +312,7 @@ fn snapshot<'a>(s: &Situation<'a>) -> Answer<'a> {
         if in_place(facts) {
             return Answer::Skip;
         }
-        match facts.snapshot {
+        match facts.snapshot() {
             SnapshotFact::None => Answer::Skip,
             SnapshotFact::Usable { .. } => Answer::Ok(Evidence::Text("verified")),
             SnapshotFact::Damaged => Answer::No(

@@ -16,6 +16,7 @@ use crate::situation::{
 };
 use crate::usage::Context;
 
+mod fork;
 mod table;
 
 use table::{
@@ -128,6 +129,7 @@ impl Bench {
                     Shot::Expired => SnapshotFact::Expired,
                 },
                 in_use: case.in_use,
+                forked_from: None,
             }),
         }
     }
@@ -170,7 +172,7 @@ fn in_words(plan: &Result<TurnPlan, Hold>) -> (&'static str, Option<Reason>) {
     match plan {
         Ok(TurnPlan::Start { .. }) => ("started", Some(Reason::FirstTurn)),
         Ok(TurnPlan::Resume { session, .. }) => match session.way {
-            Way::InPlace => ("resumed", None),
+            Way::InPlace | Way::Fork => ("resumed", None),
             Way::Snapshot => ("restored", None),
         },
         Ok(TurnPlan::Reseed { why, .. }) => ("reseeded", Some(*why)),

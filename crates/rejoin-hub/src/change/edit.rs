@@ -66,9 +66,12 @@ impl Hub {
         let now = self.clock.now();
         let pins = change.tx.retire_all_pins(c, RESET, now).await?;
         let retired = pins.len() as u64;
+        // A fork that has no session yet gives up what it would have begun with.
+        let conversation = change.tx.conversation(c).await?;
+        let forked = conversation.is_some_and(|c| c.parent.is_some());
         let made = Made {
             kind: "reset",
-            undo: (retired > 0).then_some(Undo::Reset { pins }),
+            undo: (retired > 0 || forked).then_some(Undo::Reset { pins }),
             message: None,
             removed: vec![],
             restored: vec![],

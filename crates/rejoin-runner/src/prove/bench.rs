@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rejoin_agents::{Adapter, ChosenBy, End, Neutral, Place, Ran, RunOrder, SessionAt};
+use rejoin_agents::{Adapter, ChosenBy, End, Forking, Neutral, Place, Ran, RunOrder, SessionAt};
 use rejoin_core::{
     AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts,
     Material, Message, MessageId, MessageState, Outcome, Pin, PinFacts, PinId, PinState, Policy,
-    Prefix, Request, Role, Runtime, ScopeValue, Seen, SessionFact, SessionId, Situation,
+    Prefix, Record, Request, Role, Runtime, ScopeValue, Seen, SessionFact, SessionId, Situation,
     SnapshotFact, TurnPlan, compose, decide,
 };
 use rejoin_hub::Clock;
@@ -17,6 +17,7 @@ use rejoin_model::ModelServer;
 
 use super::ready;
 use super::stage::Subject;
+use crate::fork::{Seed, set_aside};
 use crate::overlay;
 use crate::process::capture;
 use crate::session::Sessions;
@@ -80,6 +81,18 @@ pub(super) async fn strange(subject: Subject<'_>, server: &ModelServer) -> Optio
     })
 }
 
+/// A copy of the session at this place, ready to be gone on with; where it will lie.
+async fn planted(seed: &Seed<'_>, parent: &str) -> std::io::Result<Option<String>> {
+    let (mark, _) = seed.sessions.read_on(parent, None, None).await?;
+    set_aside(&seed.sessions, &mark, seed.folder)?;
+    let place = seed.place();
+    if let Some(place) = &place {
+        seed.rename(place)?;
+    }
+    seed.plant(place.as_deref(), Clock.now() / 1000).await?;
+    Ok(place)
+}
+
 /// A fork knows what its parent knew, and is another session.
 fn is_fork(ran: &Ran, parent: &SessionId, server: &ModelServer) -> Result<(), String> {
     let asked = server.requests();
@@ -121,8 +134,14 @@ impl Bench<'_> {
             How::Anew => None,
             How::Resume(session) | How::Fork(session) => Some(session),
         };
+        let forking = matches!(how, How::Fork(_)).then(|| self.adapter.forking());
+        let minted = match forking {
+            Some(Forking::Never) => return None,
+            Some(Forking::ByCopy) => SessionId::new(Clock.pin_id().ok()?.to_string()).ok()?,
+            Some(_) | None => minted,
+        };
         let session = resume.unwrap_or(&minted).clone();
-        let (plan, composed) = self.plan(&session, resume.is_some(), text)?;
+        let (plan, composed) = self.plan(&session, resume.is_some(), forking.is_some(), text)?;
         let folder = fs_err::canonicalize(self.folder).ok()?;
         let prompt_id = Clock.foreign_id().ok()?.to_string();
         let var = |name: &str| {
@@ -146,6 +165,23 @@ impl Bench<'_> {
             Place::At(path) => Some(path),
             Place::Find { .. } => sessions.locate(&at),
         };
+        let scratch = tempfile::tempdir().ok()?;
+        let child = Clock.pin_id().ok()?.to_string();
+        let seed = Seed {
+            sessions,
+            folder: scratch.path(),
+            at: SessionAt {
+                folder: folder.to_str()?,
+                session: &minted,
+                pin: &child,
+            },
+        };
+        let place = if forking.is_some() {
+            planted(&seed, &place?).await.ok()?
+        } else {
+            place
+        };
+        let origin = seed.origin();
         if let Some(parent) = place
             .as_ref()
             .and_then(|p| home.join(p).parent().map(Path::to_owned))
@@ -159,6 +195,7 @@ impl Bench<'_> {
             turn: pin,
             home: home.to_str()?,
             place: place.as_deref(),
+            origin: forking.and(origin.to_str()),
             env: self.env,
             prompt_id: &prompt_id,
             folder: folder.to_str()?,
@@ -173,7 +210,7 @@ impl Bench<'_> {
             neutral: self.neutral,
         };
         let mut command = self.adapter.command(&order);
-        if matches!(how, How::Fork(_)) {
+        if forking.is_some() {
             command = self.adapter.fork(command, &order)?;
         }
         overlay::put_files(&home, &command.files).ok()?;
@@ -220,7 +257,13 @@ impl Bench<'_> {
     }
 
     /// A plan can only come from a decision: so this asks for one.
-    fn plan(&self, session: &SessionId, resume: bool, text: &str) -> Option<(TurnPlan, Composed)> {
+    fn plan(
+        &self,
+        session: &SessionId,
+        resume: bool,
+        forks: bool,
+        text: &str,
+    ) -> Option<(TurnPlan, Composed)> {
         let agent = AgentName::new(self.adapter.name()).ok()?;
         let pin = Pin {
             id: PinId::from_parts(0, [0; 10]),
@@ -259,6 +302,7 @@ impl Bench<'_> {
             session: SessionFact::Untouched,
             snapshot: SnapshotFact::None,
             in_use: None,
+            forked_from: forks.then_some("its parent"),
         };
         let situation = Situation {
             agent: &agent,
@@ -285,8 +329,9 @@ impl Bench<'_> {
             state: MessageState::Ok,
             trail: vec![],
         };
+        let nothing = Record::default();
         let material = if resume {
-            Material::Rest(&[])
+            Material::Rest(&nothing)
         } else {
             Material::Nothing
         };

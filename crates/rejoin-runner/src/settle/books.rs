@@ -20,10 +20,7 @@ impl Run<'_> {
 
     /// The turn's own tokens.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let before = match &self.plan.confirmed {
-            None => Some(Usage::default()),
-            Some(confirmed) => confirmed.usage,
-        };
+        let before = self.plan.usage_before();
         // A run that counted nothing has nothing to be subtracted from, but its session may know.
         if self.ran.usage == Usage::default() {
             return match self.reading().and_then(|reading| reading.usage) {
@@ -41,20 +38,12 @@ impl Run<'_> {
         }
     }
 
-    /// The session's total when the turn began.
-    fn total_before(&self) -> Option<Micros> {
-        match &self.plan.confirmed {
-            None => Some(Micros(0)),
-            Some(confirmed) => confirmed.total,
-        }
-    }
-
     /// The session's total when its next turn begins. A CLI that counts per run leaves it as it is:
     /// one that adds up, after an upgrade, goes on from there (2.1.325 on a session of 2.1.197).
     pub(super) fn total_kept(&self) -> Option<Micros> {
         match self.totals() {
             TotalsScope::Cumulative => self.ran.total,
-            TotalsScope::PerRun => self.total_before(),
+            TotalsScope::PerRun => self.plan.total_before(),
             TotalsScope::Unproven => None,
         }
     }
@@ -73,7 +62,7 @@ impl Run<'_> {
         if cut_off {
             return Cost::Unknown;
         }
-        let told = Cost::of_turn(self.totals(), self.ran.total, self.total_before());
+        let told = Cost::of_turn(self.totals(), self.ran.total, self.plan.total_before());
         // A CLI that speaks of tokens only: what the user says they cost.
         match (self.ran.total, self.model_config(), self.usage()) {
             (None, Some(model), Some(usage)) => model.price.of(usage).map_or(told, Cost::Known),

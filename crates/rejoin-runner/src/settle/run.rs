@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rejoin_agents::{Adapter, Denied, Ran, ReadEntry, Reading, Records, Said, SessionAt};
+use rejoin_agents::{Adapter, Denied, Forking, Ran, ReadEntry, Reading, Records, Said, SessionAt};
 use rejoin_core::{FileMark, Outcome, Pin, PinEffect, PinId, PinState, Seen, SessionId, ToolNote};
-use rejoin_hub::{AttemptPlan, PinEnd};
+use rejoin_hub::{AttemptPlan, FORK_FAILED, PinEnd};
 use rejoin_store::Attempt;
 
 use crate::config::ModelConfig;
 use crate::folder;
+use crate::fork::read_origin;
 use crate::session::Sessions;
+
+const UNFINISHED: &str = "its first turn was not finished";
 
 /// A run that is over, and what is known of it.
 pub(super) struct Run<'a> {
@@ -44,12 +47,30 @@ impl Run<'_> {
     /// Reads what was added to the session.
     pub(super) async fn read(&self) -> Result<(FileMark, Reading), String> {
         let path = self.session_file()?;
+        if let Forking::Within(alone) = self.adapter.forking()
+            && self.plan.forked.is_some()
+        {
+            let session = self.session().ok_or("it did not say which session it is")?;
+            let done = self.sessions().leave_alone(&path, alone, session).await;
+            done.map_err(|e| format!("its session cannot be read ({e})"))?;
+        }
+        self.read_at(&path).await
+    }
+
+    async fn read_at(&self, path: &str) -> Result<(FileMark, Reading), String> {
         let before = self.plan.confirmed.as_ref();
         let cursor = before.and_then(|c| c.cursor.as_deref());
-        self.sessions()
-            .read_on(&path, before.map(|c| &c.file), cursor)
-            .await
-            .map_err(|e| format!("its session cannot be read ({e})"))
+        let read = self.sessions();
+        let read = read.read_on(path, before.map(|c| &c.file), cursor).await;
+        let (mark, reading) = read.map_err(|e| format!("its session cannot be read ({e})"))?;
+        // Of a copy that was put in its place the confirmed bytes say that it holds the parent's.
+        if self.plan.forked.is_none() || before.is_some() {
+            return Ok((mark, reading));
+        }
+        let folder = self.folder.parent().unwrap_or(self.folder);
+        let origin = read_origin(&self.sessions(), folder).await;
+        let origin = origin.map_err(|e| format!("what it was forked from is gone ({e})"))?;
+        Ok((mark, reading.since(&origin)?))
     }
 
     pub(super) fn reading(&self) -> Option<&Reading> {
@@ -157,7 +178,6 @@ impl Run<'_> {
     pub(super) async fn confirm(&self, machine: &str) -> Result<Pin, String> {
         let (plan, ran) = (self.plan, self.ran);
         let session = self.session().ok_or("it did not say which session it is")?;
-        let before = plan.confirmed.as_ref();
         let (mark, reading) = self.read.as_ref().map_err(Clone::clone)?;
         self.must_be_ours(reading)?;
         let other = |id: &String| *id != session.as_str();
@@ -205,7 +225,7 @@ impl Run<'_> {
             model: plan.model.clone().or_else(|| self.model()),
             provider: reading.provider.clone(),
             failures: 0,
-            compacted: self.compacted() || before.is_some_and(|c| c.compacted),
+            compacted: self.compacted() || plan.compacted_before(),
         })
     }
 
@@ -213,15 +233,9 @@ impl Run<'_> {
     /// stays as it is: nothing in it is lost.
     async fn mended(&self, mark: &FileMark) -> Option<(FileMark, Reading)> {
         let sessions = self.sessions();
-        let before = self.plan.confirmed.as_ref();
-        let cursor = before.and_then(|c| c.cursor.as_deref());
         let mended = match sessions.mend(&mark.path) {
-            Ok(()) => {
-                sessions
-                    .read_on(&mark.path, before.map(|c| &c.file), cursor)
-                    .await
-            }
-            Err(error) => Err(error),
+            Ok(()) => self.read_at(&mark.path).await,
+            Err(error) => Err(error.to_string()),
         };
         let good = mended.ok().filter(|(_, reading)| {
             let same = reading.confirms(&self.plan.prompt, &self.ran.text);
@@ -237,11 +251,12 @@ impl Run<'_> {
     /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.
     pub(super) fn take_back(&self, effect: PinEffect) -> PinEnd {
         let id: PinId = self.attempt.pin;
-        let Some(before) = &self.plan.confirmed else {
-            return PinEnd::Retire {
-                id,
-                why: "its first turn was not finished".into(),
-            };
+        let own = self.plan.confirmed.as_ref();
+        let Some(before) = own.filter(|_| self.plan.forked.is_none()) else {
+            let failed = self.plan.forked.is_some() && effect != PinEffect::Keep;
+            let why = if failed { FORK_FAILED } else { UNFINISHED };
+            let why = why.to_owned();
+            return PinEnd::Retire { id, why };
         };
         // Also one that is not used again: its owner may go on with it by hand.
         let cut = self.cut_back(&before.file);

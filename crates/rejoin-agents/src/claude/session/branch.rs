@@ -68,6 +68,9 @@ impl Tree {
         let mut orphaned = HashSet::new();
         for node in nodes {
             reading.compacted |= node.compacts;
+            if node.compacts {
+                reading.summed_up = reading.entries.len();
+            }
             reading.model = node.model.clone().or(reading.model);
             let open = node.calls.iter().filter(|id| !results.contains_key(*id));
             orphaned.extend(open.cloned());
@@ -94,7 +97,11 @@ impl Tree {
                 Some(parent) if self.is_confirmed(parent) => return (on_branch, true),
                 Some(parent) => match self.by_uuid.get(parent) {
                     Some(&up) => at = up,
-                    None => return (on_branch, false),
+                    // What was summed up is not in a fork.
+                    None => {
+                        let begins = self.confirmed.is_none() && self.nodes[at].compacts;
+                        return (on_branch, begins);
+                    }
                 },
             }
         }

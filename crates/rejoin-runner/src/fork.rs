@@ -1,0 +1,165 @@
+//! What the first turn of a forked conversation begins with: its parent's session as it was
+//! confirmed, copied aside before anything else. The CLI never reads the session itself, so its owner
+//! may go on with it at the same moment, and neither ever writes what the other does.
+
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rejoin_agents::{Adapter, Forking, Moving, Place, ProofRow, ProofState, Reading, SessionAt};
+use rejoin_core::{AgentName, FileMark, TurnPlan, Way, decide};
+use rejoin_hub::TurnRequest;
+
+use crate::binary::Binary;
+use crate::error::{Error, Result};
+use crate::folder::make_private;
+use crate::look::{Looked, SessionLook};
+use crate::marks;
+use crate::session::Sessions;
+
+/// In the folder of the turn. A CLI that takes a file for a session goes by the ending.
+const ORIGIN: &str = "origin.jsonl";
+/// The same under the id of the new session.
+const RENAMED: &str = "renamed.jsonl";
+
+pub(crate) fn forks(plan: &TurnPlan) -> bool {
+    plan.session().is_some_and(|s| s.way() == Way::Fork)
+}
+
+/// Can a session of another conversation serve? Else it is as if there were none.
+pub(crate) fn can_fork(adapter: &dyn Adapter, binary: &Binary, session: &SessionLook) -> bool {
+    let rows = &binary.facts.rows;
+    let broken = |row: &ProofRow| row.what == "fork" && row.state == ProofState::Broken;
+    adapter.forking() != Forking::Never && session.fact.usable() && !rows.iter().any(broken)
+}
+
+impl Looked {
+    /// If it comes to a fork, what it begins with is copied now. If that is gone meanwhile, there is
+    /// no session to go on with.
+    pub(crate) fn set_aside(
+        &mut self,
+        agent: &AgentName,
+        request: &TurnRequest,
+        folder: &Path,
+    ) -> Result<()> {
+        let plan = decide(&self.situation(agent, request)).plan;
+        let mark = self.session.as_ref().and_then(|s| s.mark.as_ref());
+        let Some(mark) = mark.filter(|_| plan.is_ok_and(|plan| forks(&plan))) else {
+            return Ok(());
+        };
+        match set_aside(&self.sessions(), mark, folder) {
+            Err(e) if [ErrorKind::InvalidData, ErrorKind::NotFound].contains(&e.kind()) => {
+                self.session = None;
+                Ok(())
+            }
+            done => done.map_err(Error::io("copying the session")),
+        }
+    }
+}
+
+/// Copies the confirmed bytes, and nothing that follows them. Fails with `InvalidData` or `NotFound`
+/// if they are not there any more.
+pub(crate) fn set_aside(sessions: &Sessions<'_>, mark: &FileMark, folder: &Path) -> io::Result<()> {
+    make_private(folder)?;
+    sessions.copy_confirmed(mark, &folder.join(ORIGIN))
+}
+
+/// Everything that was said in what was set aside.
+pub(crate) async fn read_origin(sessions: &Sessions<'_>, folder: &Path) -> io::Result<Reading> {
+    let aside = Sessions {
+        adapter: sessions.adapter,
+        home: folder,
+    };
+    Ok(aside.read_on(ORIGIN, None, None).await?.1)
+}
+
+/// A session that is about to be made.
+pub(crate) struct Seed<'a> {
+    pub(crate) sessions: Sessions<'a>,
+    /// Of the turn, with what was set aside in it.
+    pub(crate) folder: &'a Path,
+    /// The new one.
+    pub(crate) at: SessionAt<'a>,
+}
+
+impl Seed<'_> {
+    fn forking(&self) -> Forking {
+        self.sessions.adapter.forking()
+    }
+
+    pub(crate) fn origin(&self) -> PathBuf {
+        self.folder.join(ORIGIN)
+    }
+
+    /// Where it will lie, if that is known before the CLI has chosen its id.
+    pub(crate) fn place(&self) -> Option<String> {
+        let adapter = self.sessions.adapter;
+        match (self.forking(), adapter.place(&self.at)) {
+            (Forking::ByCopy, _) => adapter.copy_place(&self.at),
+            (_, Place::At(path)) => Some(path),
+            (_, Place::Find { .. }) => None,
+        }
+    }
+
+    /// Gives the copy its new id, where it is a session by that alone. Nothing is put into the CLI's
+    /// home yet.
+    pub(crate) fn rename(&self, place: &str) -> io::Result<Option<FileMark>> {
+        if self.forking() != Forking::ByCopy {
+            return Ok(None);
+        }
+        let mut from = BufReader::new(fs_err::File::open(self.origin())?);
+        let mut first = vec![];
+        from.read_until(b'\n', &mut first)?;
+        let ended = first.pop_if(|byte| *byte == b'\n').is_some();
+        let adapter = self.sessions.adapter;
+        let renamed = adapter.renamed(&first, self.at.session);
+        let renamed = renamed.ok_or_else(|| io::Error::other("it does not say which it is"))?;
+        let mut to = BufWriter::new(private(&self.folder.join(RENAMED))?);
+        to.write_all(&renamed)?;
+        to.write_all(if ended { b"\n" } else { b"" })?;
+        io::copy(&mut from, &mut to)?;
+        to.flush()?;
+        let mark = marks::read_on(self.folder, RENAMED, None, |_| {})?;
+        let path = place.to_owned();
+        Ok(Some(FileMark { path, ..mark }))
+    }
+
+    /// Puts what the CLI must find where it will look; `now` in milliseconds since 1970.
+    pub(crate) async fn plant(&self, place: Option<&str>, now: i64) -> io::Result<()> {
+        let from = match self.forking() {
+            Forking::Never | Forking::FromFile(_) => return Ok(()),
+            Forking::Within(_) => self.origin(),
+            Forking::ByCopy => self.folder.join(RENAMED),
+        };
+        let place = place.ok_or_else(|| io::Error::other("it has no place"))?;
+        let target = self.sessions.home.join(place);
+        if let Some(parent) = target.parent() {
+            make_private(parent)?;
+        }
+        let mut temp = target.clone().into_os_string();
+        temp.push(".rejoin-tmp");
+        fs_err::copy(from, &temp)?;
+        fs_err::File::open(&temp)?.sync_all()?;
+        fs_err::rename(&temp, &target)?;
+        let read = |file: &str| fs_err::read(self.sessions.home.join(file)).ok();
+        let Moving::Rewrite(statements) = self.sessions.adapter.moving(&self.at, &read) else {
+            return Ok(());
+        };
+        let mark = FileMark {
+            path: place.to_owned(),
+            length: 0,
+            hash: String::new(),
+            stat: (0, 0, 0, 0),
+        };
+        let moved = self.sessions.rewrite(mark, statements, self.at.folder);
+        self.sessions.not_after(moved.await?, now).await?;
+        Ok(())
+    }
+}
+
+/// A file that only its owner may read.
+pub(crate) fn private(path: &Path) -> io::Result<fs_err::File> {
+    let mut options = fs_err::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)
+}

@@ -1,0 +1,93 @@
+//! What a pin was when earlier turns were confirmed, for forks.
+
+use rejoin_core::{
+    AgentName, ConversationId, FileMark, Folder, PermissionMode, Pin, PinId, PinState, Runtime,
+    Scope, ScopeValue, Seen, SessionId, TurnId, Version,
+};
+use rejoin_store::{NewConversation, Store};
+
+fn pin(n: u8) -> Pin {
+    Pin {
+        id: PinId::from_parts(7, [7; 10]),
+        agent: AgentName::new("demo").unwrap(),
+        session: SessionId::new("s").unwrap(),
+        state: PinState::Confirmed,
+        seen: Seen {
+            value: ScopeValue([n; 32]),
+            messages: u64::from(n),
+            last_seq: i64::from(n),
+            last: None,
+        },
+        folder: Folder {
+            path: "/w".into(),
+            device: 1,
+            inode: 2,
+            checkout: None,
+        },
+        runtime: Runtime {
+            product: "demo".into(),
+            version: Version("1".into()),
+        },
+        machine: "m".into(),
+        files: vec![FileMark {
+            path: "p".into(),
+            length: u64::from(n),
+            hash: "h".into(),
+            stat: (1, 2, 3, 4),
+        }],
+        cursor: Some(n.to_string()),
+        total: None,
+        usage: None,
+        context: None,
+        model: None,
+        provider: None,
+        failures: 0,
+        compacted: false,
+    }
+}
+
+#[tokio::test]
+async fn the_newest_sixteen_ends_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
+    let c = ConversationId::from_parts(1, [1; 10]);
+    let agent = AgentName::new("demo").unwrap();
+    let mut tx = store.begin().await.unwrap();
+    let new = NewConversation {
+        id: c,
+        key: None,
+        title: "t".into(),
+        agent: agent.clone(),
+        workdir: "/".into(),
+        permission: PermissionMode::Edit,
+        scope: Scope::Full,
+        parent: None,
+        now: 1,
+    };
+    tx.add_conversation(&new).await.unwrap();
+    let turn = TurnId::from_parts(1, [1; 10]);
+    let first = pin(1);
+    tx.open_new_pin(first.id, c, &agent, &first.session, turn, 1)
+        .await
+        .unwrap();
+    for n in 1..=20 {
+        assert!(tx.confirm_pin(&pin(n), 1).await.unwrap());
+    }
+    // Other bytes and not a word more is no other end; nor is what was put back.
+    let mut again = pin(20);
+    again.files[0].length = 99;
+    assert!(tx.confirm_pin(&again, 1).await.unwrap());
+    tx.put_back_pin(again.id, &again.files, 1, 1).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let mut read = store.read().await.unwrap();
+    let stored = read.pins_of(c, &agent).await.unwrap().remove(0);
+    let now = stored.pin.clone().unwrap();
+    assert_eq!((now.seen.messages, now.files[0].length), (20, 99));
+    let earlier = read.earlier_pins(&stored).await.unwrap();
+    let lengths: Vec<u64> = earlier.iter().map(|pin| pin.files[0].length).collect();
+    assert_eq!(lengths, (4..=19).rev().collect::<Vec<_>>());
+    let mut expected = pin(19);
+    expected.failures = 1;
+    assert_eq!(earlier[0], expected);
+}
