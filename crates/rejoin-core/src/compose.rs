@@ -9,7 +9,7 @@ use crate::marker::{MARK_CLOSE, MARK_OPEN, escape};
 use crate::message::Message;
 use crate::plan::TurnPlan;
 use crate::reason::Reason;
-use crate::transcript::{Record, told};
+use crate::transcript::Record;
 
 /// A-33: on a resumed session an old question must not be answered again.
 const ACT_ON_THIS: &str = "Questions asked earlier in this session have been dealt with; the message that follows is the one to act on.";
@@ -21,8 +21,8 @@ const UNANSWERED: &str = "Messages that precede the one that follows were sent, 
 #[derive(Debug, Clone, Copy)]
 pub enum Material<'a> {
     Nothing,
-    /// Exactly the messages after those the session has seen, in order.
-    Rest(&'a [Message]),
+    /// Exactly the messages after those the session has seen.
+    Rest(&'a Record),
     Record(&'a Record),
 }
 
@@ -65,15 +65,11 @@ pub fn compose(
     let context = match (plan, material) {
         (TurnPlan::Start { .. }, Material::Nothing) => None,
         (TurnPlan::Resume { catch_up, .. }, Material::Rest(rest)) => {
-            if rest.len() as u64 != catch_up.messages() {
-                return Err(Mismatch(format!(
-                    "{} messages, not {}",
-                    rest.len(),
-                    catch_up.messages()
-                )));
-            }
+            must_tell_of(rest, catch_up.messages())?;
             sent.resumed = catch_up.after();
-            sent.caught_up = catch_up.messages();
+            sent.caught_up = rest.told;
+            sent.left_out = rest.left_out;
+            sent.shortened = rest.shortened;
             Some(resumed(rest))
         }
         (
@@ -82,14 +78,7 @@ pub fn compose(
             },
             Material::Record(record),
         ) => {
-            if record.told + record.left_out != transcript.messages() {
-                return Err(Mismatch(format!(
-                    "{} told and {} left out, not {} in all",
-                    record.told,
-                    record.left_out,
-                    transcript.messages()
-                )));
-            }
+            must_tell_of(record, transcript.messages())?;
             sent.transcribed = record.told;
             sent.left_out = record.left_out;
             sent.shortened = record.shortened;
@@ -113,12 +102,21 @@ pub fn compose(
     })
 }
 
-fn resumed(rest: &[Message]) -> String {
-    if rest.is_empty() {
+fn must_tell_of(record: &Record, messages: u64) -> Result<(), Mismatch> {
+    if record.told + record.left_out == messages {
+        return Ok(());
+    }
+    Err(Mismatch(format!(
+        "{} told and {} left out, not {messages} in all",
+        record.told, record.left_out,
+    )))
+}
+
+fn resumed(rest: &Record) -> String {
+    if rest.told + rest.left_out == 0 {
         return inside(ACT_ON_THIS);
     }
-    let said: String = rest.iter().map(told).collect();
-    inside(&format!("{MEANWHILE}\n{said}{ACT_ON_THIS}"))
+    inside(&format!("{MEANWHILE}\n{}{ACT_ON_THIS}", rest.text))
 }
 
 fn inside(text: &str) -> String {

@@ -61,7 +61,13 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
     } = f.sent;
     match f.verdict {
         Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) if caught_up > 0 => {
-            let _ = write!(line, ", caught up on {}", count(caught_up, "message"));
+            let _ = match left_out {
+                0 => write!(line, ", caught up on {}", count(caught_up, "message")),
+                _ => {
+                    let all = count(caught_up + left_out, "message");
+                    write!(line, ", caught up on {caught_up} of {all}")
+                }
+            };
             if let Some(by) = f.caught_up_by {
                 let _ = write!(line, " by {by}");
             }

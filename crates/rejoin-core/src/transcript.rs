@@ -1,10 +1,12 @@
 //! The record a new session is told: newest turns verbatim, older ones shortened before dropped,
 //! the tool trail as a short ledger, and an honest line about what was left out.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::marker::escape;
 use crate::message::{Message, MessageState, Role, ToolNote};
+use crate::usage::Context;
 
 /// Used where nobody knows the model's window.
 const USUAL_WINDOW: u64 = 200_000;
@@ -22,6 +24,18 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// What a resumed session is caught up on must fit into what is left of its window.
+    pub fn for_rest(context: Option<Context>, prompt: &str) -> Self {
+        let window = context.map(|c| c.window).filter(|w| *w > 0);
+        let usual = Self::for_window(window, prompt);
+        let left = context
+            .filter(|c| c.window > 0)
+            .map_or(u64::MAX, |c| c.window.saturating_sub(c.used) / 2);
+        Self {
+            tokens: usual.tokens.min(left),
+        }
+    }
+
     /// Two fifths of the window: room for the agent's own instructions and for the work to come.
     pub fn for_window(window: Option<u64>, prompt: &str) -> Self {
         let window = window.filter(|w| *w > 0).unwrap_or(USUAL_WINDOW);
@@ -39,12 +53,20 @@ pub fn tokens_of(text: &str) -> u64 {
 }
 
 /// The finished record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
     pub(crate) text: String,
     pub(crate) told: u64,
     pub(crate) shortened: u64,
     pub(crate) left_out: u64,
+    agents: BTreeSet<String>,
+}
+
+impl Record {
+    /// Whose answers it tells of.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.agents.iter().map(String::as_str)
+    }
 }
 
 /// Takes messages newest first, until it is full; so a long history is never loaded whole.
@@ -55,6 +77,7 @@ pub struct TranscriptBuilder {
     entries: Vec<String>,
     shortened: u64,
     full: bool,
+    agents: BTreeSet<String>,
 }
 
 impl TranscriptBuilder {
@@ -65,6 +88,7 @@ impl TranscriptBuilder {
             entries: vec![],
             shortened: 0,
             full: false,
+            agents: BTreeSet::new(),
         }
     }
 
@@ -96,6 +120,8 @@ impl TranscriptBuilder {
         }
         self.used += cost;
         self.entries.push(told);
+        self.agents
+            .extend(message.agent.as_ref().map(ToString::to_string));
         true
     }
 
@@ -128,15 +154,12 @@ impl TranscriptBuilder {
             told,
             shortened: self.shortened,
             left_out,
+            agents: self.agents,
         }
     }
 }
 
 /// One message as an element; what it says cannot end the element.
-pub(crate) fn told(message: &Message) -> String {
-    entry(message, &readable(message))
-}
-
 fn entry(message: &Message, words: &str) -> String {
     let by = match (message.role, &message.agent) {
         (Role::User, _) => "user",
@@ -313,7 +336,7 @@ mod tests {
             note("cargo test", false, true),
             note("sleep 9", false, false),
         ];
-        let text = told(&m);
+        let text = entry(&m, &readable(&m));
         assert!(text.contains("unanswered=\"true\""));
         assert!(
             text.contains(

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use rejoin_agents::Facts;
-use rejoin_core::{Budget, ConversationId, EventBody, Message, PinId, Record, TurnId, TurnPlan};
+use rejoin_core::{Budget, ConversationId, EventBody, PinId, Record, TurnId, TurnPlan};
 
 use crate::claim::Claimed;
 use crate::error::Result;
@@ -21,7 +21,8 @@ pub trait HubLink: Send + Sync {
         c: ConversationId,
         outlook: &Outlook,
         plan: &TurnPlan,
-    ) -> impl Future<Output = Result<Vec<Message>>> + Send;
+        budget: Budget,
+    ) -> impl Future<Output = Result<Record>> + Send;
     fn record(
         &self,
         c: ConversationId,
@@ -82,8 +83,9 @@ impl HubLink for Hub {
         c: ConversationId,
         outlook: &Outlook,
         plan: &TurnPlan,
-    ) -> Result<Vec<Message>> {
-        Hub::rest(self, c, outlook, plan).await
+        budget: Budget,
+    ) -> Result<Record> {
+        Hub::rest(self, c, outlook, plan, budget).await
     }
 
     async fn record(&self, c: ConversationId, outlook: &Outlook, budget: Budget) -> Result<Record> {

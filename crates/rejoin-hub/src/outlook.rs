@@ -6,7 +6,7 @@ use rejoin_core::{
     AgentName, Budget, HistoryFacts, Message, PinState, Prefix, Record, Scope, ScopeValue,
     TranscriptBuilder, TurnPlan,
 };
-use rejoin_store::{Conversation, Read, ScopeState, StoredPin};
+use rejoin_store::{Conversation, Page, Read, ScopeState, StoredPin};
 
 use crate::Hub;
 use crate::error::Result;
@@ -61,8 +61,11 @@ impl Outlook {
 /// How far back a fork of a fork of a fork looks for a session.
 const GENERATIONS: usize = 8;
 
-/// Messages loaded at a time for a re-telling.
-const PAGE: i64 = 64;
+/// Bytes of text loaded at a time for a re-telling, and messages at most.
+const PAGE: Page = Page {
+    bytes: 1 << 20,
+    messages: 64,
+};
 
 impl Hub {
     /// `new`: the message of the turn, already in its place (or, for a prediction, none).
@@ -167,38 +170,54 @@ impl Hub {
         Ok(best)
     }
 
-    /// The messages a plan asks for, and no others.
+    /// What a resumed session has not seen, and no other message.
     pub async fn rest(
         &self,
         c: ConversationId,
         outlook: &Outlook,
         plan: &TurnPlan,
-    ) -> Result<Vec<Message>> {
-        let TurnPlan::Resume { catch_up, .. } = plan else {
-            return Ok(vec![]);
+        budget: Budget,
+    ) -> Result<Record> {
+        let (after, messages) = match plan {
+            TurnPlan::Resume { catch_up, .. } => (catch_up.after(), catch_up.messages()),
+            TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => (outlook.scope.messages, 0),
         };
-        let after = outlook.scope.boundary_seq + catch_up.after() as i64;
-        let mut read = self.store.read().await?;
-        Ok(read
-            .messages_between(c, after, outlook.scope.last_seq + 1)
-            .await?)
+        let after = outlook.scope.boundary_seq + after as i64;
+        self.told(c, after, outlook.scope.last_seq + 1, messages, budget)
+            .await
     }
 
-    /// The record of everything in scope, within its budget, read newest first.
+    /// The record of everything in scope, within its budget.
     pub async fn record(
         &self,
         c: ConversationId,
         outlook: &Outlook,
         budget: Budget,
     ) -> Result<Record> {
+        let ScopeState {
+            boundary_seq,
+            last_seq,
+            messages,
+            ..
+        } = outlook.scope;
+        self.told(c, boundary_seq, last_seq + 1, messages, budget)
+            .await
+    }
+
+    /// The messages between two places, read newest first and never all at once.
+    async fn told(
+        &self,
+        c: ConversationId,
+        after: i64,
+        mut before: i64,
+        messages: u64,
+        budget: Budget,
+    ) -> Result<Record> {
         let mut builder = TranscriptBuilder::new(budget);
-        let mut before = outlook.scope.last_seq + 1;
         let mut read = self.store.read().await?;
         let mut earlier = vec![];
-        'pages: loop {
-            let page = read
-                .messages_older(c, outlook.scope.boundary_seq, before, PAGE)
-                .await?;
+        'pages: while messages > 0 {
+            let page = read.messages_older(c, after, before, PAGE).await?;
             let Some(oldest) = page.last() else { break };
             before = oldest.seq;
             for (at, message) in page.iter().enumerate() {
@@ -212,7 +231,7 @@ impl Hub {
                 }
             }
         }
-        Ok(builder.finish(outlook.scope.messages, &earlier))
+        Ok(builder.finish(messages, &earlier))
     }
 }
 

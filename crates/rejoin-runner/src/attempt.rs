@@ -19,7 +19,7 @@ use crate::process::{SELF, ShimChild, spawn_early_shim, spawn_shim};
 use crate::record::record;
 use crate::relocate::bring_here;
 use crate::shim::Spec;
-use crate::words::{Words, in_words, others};
+use crate::words::{Words, in_words};
 
 /// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
 const ORPHANED: u64 = 2_000;
@@ -53,9 +53,13 @@ impl<L: HubLink> Preparing<'_, L> {
     ) -> Result<Prepared> {
         let (claimed, looked) = (self.claimed, self.looked);
         let conversation = claimed.conversation.id;
-        let Words { composed, rest } = in_words(
+        let Words {
+            composed,
+            caught_up_by,
+        } = in_words(
             self.link,
             conversation,
+            &claimed.turn.agent,
             &looked.outlook,
             plan,
             &claimed.message,
@@ -126,7 +130,7 @@ impl<L: HubLink> Preparing<'_, L> {
                 .ok_or_else(|| Error::Internal("a fork without a command".into()))?;
         }
         let mut record = record(claimed, looked, plan, decision, &composed, &command);
-        record.caught_up_by = others(&rest, &claimed.turn.agent);
+        record.caught_up_by = caught_up_by;
         record.session_id = self.asked(plan, &session).map(ToString::to_string);
         let mut folder = looked.folder.clone();
         folder.checkout = pinned

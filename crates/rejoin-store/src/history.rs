@@ -25,6 +25,13 @@ pub struct ScopeState {
     pub last_seq: i64,
 }
 
+/// How much is read at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    pub bytes: i64,
+    pub messages: i64,
+}
+
 /// What is stored with a message besides itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Values {
@@ -119,17 +126,30 @@ impl Read {
         messages_between(self, c, after, before).await
     }
 
-    /// The next older messages, newest first.
+    /// The next older messages, newest first: one, and as many more as a page holds.
     pub async fn messages_older(
         &mut self,
         c: ConversationId,
         after: i64,
         before: i64,
-        limit: i64,
+        page: Page,
     ) -> Result<Vec<Message>> {
-        let sql = "select * from messages where conversation_id = $1 and seq > $2 and seq < $3 and removed_at is null
+        let sizes = "select seq, length(text) as size from messages
+            where conversation_id = $1 and seq > $2 and seq < $3 and removed_at is null
             order by seq desc limit $4";
-        let found = rows(self, sql, vals![c.uuid(), after, before, limit]).await?;
+        let mut room = page.bytes;
+        let mut from = None;
+        for row in rows(self, sizes, vals![c.uuid(), after, before, page.messages]).await? {
+            room -= row.int("size")?;
+            if room < 0 && from.is_some() {
+                break;
+            }
+            from = Some(row.int("seq")?);
+        }
+        let Some(from) = from else { return Ok(vec![]) };
+        let sql = "select * from messages where conversation_id = $1 and seq >= $2 and seq < $3 and removed_at is null
+            order by seq desc";
+        let found = rows(self, sql, vals![c.uuid(), from, before]).await?;
         found.iter().map(|r| Ok(read(r)?.message)).collect()
     }
 

@@ -29,7 +29,7 @@ pub use conversations::{AgentSettings, Conversation, ListFilter, NewConversation
 pub use error::{Error, Result};
 pub use events::EventRow;
 pub use health::Health;
-pub use history::ScopeState;
+pub use history::{Page, ScopeState};
 pub use merge::Belongings;
 pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
 pub use pins::StoredPin;

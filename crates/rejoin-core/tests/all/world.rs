@@ -300,7 +300,7 @@ impl World {
         };
         let composed = match plan {
             TurnPlan::Start { .. } => compose(plan, Material::Nothing, new),
-            TurnPlan::Resume { .. } => compose(plan, Material::Rest(told), new),
+            TurnPlan::Resume { .. } => compose(plan, Material::Rest(&record(told, 1_000_000)), new),
             TurnPlan::Reseed { .. } => {
                 check_small_budget(plan, scoped.messages, new);
                 let record = record(scoped.messages, 1_000_000);

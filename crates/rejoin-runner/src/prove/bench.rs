@@ -9,7 +9,7 @@ use rejoin_agents::{Adapter, ChosenBy, End, Forking, Neutral, Place, Ran, RunOrd
 use rejoin_core::{
     AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts,
     Material, Message, MessageId, MessageState, Outcome, Pin, PinFacts, PinId, PinState, Policy,
-    Prefix, Request, Role, Runtime, ScopeValue, Seen, SessionFact, SessionId, Situation,
+    Prefix, Record, Request, Role, Runtime, ScopeValue, Seen, SessionFact, SessionId, Situation,
     SnapshotFact, TurnPlan, compose, decide,
 };
 use rejoin_hub::Clock;
@@ -329,8 +329,9 @@ impl Bench<'_> {
             state: MessageState::Ok,
             trail: vec![],
         };
+        let nothing = Record::default();
         let material = if resume {
-            Material::Rest(&[])
+            Material::Rest(&nothing)
         } else {
             Material::Nothing
         };

@@ -22,10 +22,10 @@ pub(crate) struct ForkArgs {
     /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV", default_value = "last")]
     conversation: String,
-    /// Up to and including this message: tmqx:4, its number, or its id
+    /// Up to and including this message, e.g. 4
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
-    /// What the agent may do there: read-only, edit, full, ask
+    /// What the agent may do: read-only, edit, full, ask
     #[arg(long, value_name = "MODE")]
     permission: Option<PermissionMode>,
     /// Give it this key

@@ -12,45 +12,49 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "Talk",
         &[
-            ("send", "Send a message and wait for the answer"),
             (
-                "reply",
-                "Send a message to the conversation last used in this folder",
+                "send, reply",
+                "Send a message; to the last conversation here",
             ),
-            ("watch", "Follow a running turn; leaving does not stop it"),
-            ("wait", "Wait for a turn and print its answer"),
-            ("cancel", "Stop a turn"),
+            (
+                "watch, wait, cancel",
+                "Follow a running turn; wait for its answer; stop it",
+            ),
         ],
     ),
     (
         "Look",
         &[
-            ("list", "List conversations, newest first"),
-            ("show", "Show a conversation, or one message of it"),
-            ("search", "Find messages by their words"),
+            (
+                "list, search",
+                "Conversations, newest first; messages by words",
+            ),
+            ("show", "A conversation, or one message of it"),
             (
                 "explain",
-                "Say why a turn went as it did, or what the next would do",
+                "Why a turn went as it did, or what the next would do",
             ),
         ],
     ),
     (
         "Change",
         &[
-            ("edit", "Put other words into a message"),
-            ("truncate", "Remove a message and all after it"),
-            ("retry", "Run a message again, in a new session"),
-            ("fork", "Start a new conversation with the same history"),
-            ("merge", "Put two conversations into one"),
-            ("undo", "Take back the last change"),
             (
-                "reset",
-                "Start a new session next time, and keep the messages",
+                "edit, truncate, retry",
+                "Other words; cut short; run a message again",
             ),
-            ("set", "Change model, tools, permission, scope, …"),
-            ("rename", "Give a conversation another title"),
-            ("archive", "Put a conversation away"),
-            ("delete", "Delete a conversation, for good"),
+            (
+                "fork, merge, undo",
+                "Go on in two, or in one; take back the last change",
+            ),
+            (
+                "reset, set",
+                "New sessions next time; model, permission, scope, …",
+            ),
+            (
+                "rename, archive, delete",
+                "Another title; put away; delete for good",
+            ),
         ],
     ),
     (
@@ -58,21 +62,17 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         &[
             (
                 "demo",
-                "See what rejoin does: ten seconds, no key, nothing left behind",
+                "See what rejoin does: ten seconds, nothing left behind",
             ),
             ("doctor", "Check agents, logins, configuration and store"),
             (
-                "config",
-                "Show the configuration, and where each value comes from",
+                "config, trust",
+                "Where each value comes from; trust a repository's",
             ),
-            ("trust", "Trust the rejoin.toml of a repository"),
-            (
-                "completions",
-                "Print the completion script of bash, zsh or fish",
-            ),
+            ("completions", "The completion script of bash, zsh or fish"),
             (
                 "model-server",
-                "Run a scripted model on loopback, to use a CLI offline",
+                "A scripted model on loopback, to use a CLI offline",
             ),
         ],
     ),
@@ -115,7 +115,7 @@ fn page() -> String {
     for (title, commands) in GROUPS {
         let _ = writeln!(page, "{title}:");
         for (name, about) in commands {
-            let _ = writeln!(page, "  {name:13} {about}");
+            let _ = writeln!(page, "  {name:24} {about}");
         }
     }
     let _ = write!(
@@ -161,15 +161,16 @@ pub(super) fn misread(error: &clap::Error) -> Failure {
 
 /// `rejoin send`, if that is the command that was typed.
 fn named() -> String {
-    let all = || {
-        GROUPS
-            .iter()
-            .flat_map(|(_, commands)| commands.iter().map(|(name, _)| *name))
-    };
     let typed = std::env::args()
         .skip(1)
-        .find_map(|arg| all().find(|name| *name == arg));
+        .find_map(|arg| grouped().find(|name| *name == arg));
     typed.map_or_else(|| "rejoin".to_owned(), |name| format!("rejoin {name}"))
+}
+
+/// Every command that stands in a group; some share a line.
+fn grouped() -> impl Iterator<Item = &'static str> {
+    let lines = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
+    lines.flat_map(|(names, _)| names.split(", "))
 }
 
 fn first(value: &ContextValue) -> Option<String> {
@@ -191,10 +192,7 @@ mod tests {
     #[test]
     fn every_command_stands_in_a_group() {
         dressed(Cli::command()).debug_assert();
-        let grouped: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, all)| all.iter().map(|(name, _)| *name))
-            .collect();
+        let grouped: Vec<&str> = grouped().collect();
         for command in Cli::command()
             .get_subcommands()
             .filter(|c| !c.is_hide_set())

@@ -24,7 +24,7 @@ use crate::failure::{Failure, Result};
     after_help = "Examples:\n  rejoin retry                    the last message, again\n  rejoin retry tmqx:5 -a codex    message 5, answered by another agent\n  rejoin retry tmqx:5 --dry-run   what would be removed"
 )]
 pub(crate) struct RetryArgs {
-    /// Message of yours (tmqx:5, or its id), or a conversation: its last one
+    /// Your message (tmqx:5), or a conversation: its last
     #[arg(value_name = "MESSAGE", default_value = "last")]
     message: String,
     /// Agent; default: the one of the newest turn

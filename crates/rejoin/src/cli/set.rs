@@ -31,7 +31,7 @@ const KEYS: &[(&str, &str)] = &[
 /// Change what belongs to a conversation: model, tools, permission, scope, …
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Keys: agent, permission, model, tools, deny_tools, scope, resume, workdir, key, title.\nmodel, tools and deny_tools are those of the conversation's agent, or of the one before the dot.\n\nExamples:\n  rejoin set tmqx permission=full\n  rejoin set tmqx codex.model=gpt-5.2 scope=agent\n  rejoin set tmqx resume=false"
+    after_help = "Keys: agent permission model tools deny_tools scope resume workdir key title\nmodel, tools, deny_tools: of its agent, or of the one before the dot\n\nExamples:\n  rejoin set tmqx permission=full\n  rejoin set tmqx codex.model=gpt-5.2 scope=agent\n  rejoin set tmqx resume=false"
 )]
 pub(crate) struct SetArgs {
     /// Conversation: handle, id, key, or `last`

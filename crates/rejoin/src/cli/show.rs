@@ -25,7 +25,7 @@ pub(crate) struct ShowArgs {
     /// Print a markdown document
     #[arg(long)]
     markdown: bool,
-    /// Also what was removed, and what messages said before they were edited
+    /// Also what was removed, and earlier words
     #[arg(long)]
     all: bool,
 }

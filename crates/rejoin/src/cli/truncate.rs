@@ -11,7 +11,7 @@ use crate::failure::Result;
 /// Nothing is destroyed: rejoin undo brings them back, rejoin show --all shows them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin truncate tmqx:5               messages 5, 6, … are gone from the history\n  rejoin truncate tmqx:5 --dry-run     which, and whom it would affect"
+    after_help = "Examples:\n  rejoin truncate tmqx:5               messages 5, 6, … are removed\n  rejoin truncate tmqx:5 --dry-run     which, and whom it would affect"
 )]
 pub(crate) struct TruncateArgs {
     /// Message: tmqx:4, or its id

@@ -4,7 +4,9 @@
 //!
 //! `REJOIN_WALK_SEED` walks one seed, `REJOIN_WALK_STEPS` sets how many steps in all.
 
+mod changes;
 mod oracle;
+mod sessions;
 mod steps;
 
 use rejoin_testkit::{CLAUDE_197, CLAUDE_325, CODEX_166, Cli, GEMINI_061, OPENCODE};

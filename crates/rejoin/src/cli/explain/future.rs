@@ -37,7 +37,7 @@ pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
     let looked = look::look(hub, &app.runner.config, agent.as_str(), &request, outlook).await?;
     let decision = decide(&looked.situation(&agent, &request));
     let sent = match &decision.plan {
-        Ok(plan) => Some(sent(app, &conversation, &looked, plan).await?),
+        Ok(plan) => Some(sent(app, &conversation, &agent, &looked, plan).await?),
         Err(_) => None,
     };
     let cost = match (&decision.plan, sent) {
@@ -187,6 +187,7 @@ fn checks(decision: &Decision<'_>) -> Value {
 async fn sent(
     app: &App,
     conversation: &Conversation,
+    agent: &AgentName,
     looked: &Looked,
     plan: &TurnPlan,
 ) -> Result<Sent> {
@@ -200,6 +201,7 @@ async fn sent(
         state: MessageState::Queued,
         trail: vec![],
     };
-    let words = in_words(app.hub(), conversation.id, &looked.outlook, plan, &empty).await?;
+    let (c, outlook) = (conversation.id, &looked.outlook);
+    let words = in_words(app.hub(), c, agent, outlook, plan, &empty).await?;
     Ok(words.composed.sent)
 }

@@ -1,36 +1,35 @@
 //! One step: chosen by dice, done with the real program, held against the oracle.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use rejoin_testkit::{Cli, Done, Model, World, answer, kill, slowly, user, wait_for, words_in};
 use serde_json::Value;
 
-use super::oracle::{Dice, Talk, Told, Undo};
+use super::oracle::{Dice, Talk, Told};
 
 const DEMO: &str = "demo";
 /// Conversations at a time.
-const TALKS: usize = 4;
+pub(super) const TALKS: usize = 4;
 
 pub(super) struct Walk {
-    world: World,
-    clis: [&'static dyn Cli; 4],
-    scope: &'static str,
-    dice: Dice,
+    pub(super) world: World,
+    pub(super) clis: [&'static dyn Cli; 4],
+    pub(super) scope: &'static str,
+    pub(super) dice: Dice,
     seed: u64,
-    talks: Vec<Talk>,
+    pub(super) talks: Vec<Talk>,
     /// The last word that was used, and the last root.
     word: usize,
     roots: usize,
     /// Older bytes of sessions.
-    older: BTreeMap<PathBuf, Vec<u8>>,
+    pub(super) older: BTreeMap<PathBuf, Vec<u8>>,
     log: Vec<String>,
 }
 
 /// How a turn is to go.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Fate {
+pub(super) enum Fate {
     Good,
     Fresh,
     Refused400,
@@ -109,12 +108,12 @@ impl Walk {
         self.world.assert_quiet();
     }
 
-    fn note(&mut self, text: String) {
+    pub(super) fn note(&mut self, text: String) {
         eprintln!("seed {}: {text}", self.seed);
         self.log.push(text);
     }
 
-    fn living(&self) -> Vec<usize> {
+    pub(super) fn living(&self) -> Vec<usize> {
         let all = 0..self.talks.len();
         all.filter(|at| !self.talks[*at].gone).collect()
     }
@@ -128,7 +127,7 @@ impl Walk {
         }
     }
 
-    fn some_agent(&mut self) -> String {
+    pub(super) fn some_agent(&mut self) -> String {
         // The slower ones less often.
         let all = [
             "claude", "claude", "codex", "codex", "opencode", "gemini", DEMO,
@@ -136,12 +135,12 @@ impl Walk {
         all[self.dice.roll(all.len())].to_owned()
     }
 
-    fn some_message(&mut self, at: usize) -> usize {
+    pub(super) fn some_message(&mut self, at: usize) -> usize {
         let n = self.talks[at].told.len();
         n - 1 - self.dice.roll(n.min(5))
     }
 
-    fn told(&mut self, agent: Option<&str>, text: &str) -> Told {
+    pub(super) fn told(&mut self, agent: Option<&str>, text: &str) -> Told {
         self.roots += 1;
         Told {
             agent: agent.map(str::to_owned),
@@ -150,13 +149,13 @@ impl Walk {
         }
     }
 
-    fn next_word(&mut self) -> usize {
+    pub(super) fn next_word(&mut self) -> usize {
         self.word += 1;
         self.word
     }
 
     #[track_caller]
-    fn fail(&self, what: &str) -> ! {
+    pub(super) fn fail(&self, what: &str) -> ! {
         panic!(
             "{what}\nREJOIN_WALK_SEED={} replays it; steps:\n{}",
             self.seed % 1000,
@@ -165,14 +164,14 @@ impl Walk {
     }
 
     #[track_caller]
-    fn must(&self, done: Done) -> Done {
+    pub(super) fn must(&self, done: Done) -> Done {
         if done.code != 0 {
             self.fail(&format!("{done:?}"));
         }
         done
     }
 
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         let agent = self.some_agent();
         let n = self.next_word();
         let text = format!("{} #s:a{n}", user(n));
@@ -191,7 +190,7 @@ impl Walk {
         self.check();
     }
 
-    fn turn(&mut self, at: usize, fate: Fate) {
+    pub(super) fn turn(&mut self, at: usize, fate: Fate) {
         let mut agent = self.some_agent();
         if agent == DEMO && !matches!(fate, Fate::Good | Fate::Fresh) {
             agent = "claude".into();
@@ -278,7 +277,7 @@ impl Walk {
         found.unwrap_or_else(|| self.fail("its CLI is not running"))
     }
 
-    fn answered(&mut self, at: usize, agent: &str, n: usize, turn: &Value) {
+    pub(super) fn answered(&mut self, at: usize, agent: &str, n: usize, turn: &Value) {
         let text = turn["text"].as_str().unwrap_or_default().to_owned();
         let shown = self.talks[at].seen_by(self.scope, agent);
         if agent == DEMO {
@@ -316,280 +315,12 @@ impl Walk {
         talk.seen_by("full", agent)
     }
 
-    fn edit(&mut self, at: usize) {
-        let i = self.some_message(at);
-        let n = self.next_word();
-        let agent = self.talks[at].told[i].agent.clone();
-        let text = match agent {
-            None => format!("{} #s:a{n}", user(n)),
-            Some(_) => answer(n),
-        };
-        let id = self.message_id(at, i);
-        self.note(format!("talk {at}: edit message {} to {}", i + 1, text));
-        self.must(self.world.run(&["edit", &id, "--", &text]));
-        let old = std::mem::replace(&mut self.talks[at].told[i].text, text);
-        self.talks[at].undo.push(Undo::Edit { at: i, text: old });
-    }
-
-    fn truncate(&mut self, at: usize) {
-        let i = self.some_message(at).max(1);
-        let id = self.message_id(at, i);
-        self.note(format!("talk {at}: truncate from {}", i + 1));
-        self.must(self.world.run(&["truncate", &id]));
-        let removed = self.talks[at].cut(i);
-        self.talks[at].undo.push(Undo::Cut { from: i, removed });
-    }
-
-    fn retry(&mut self, at: usize) {
-        let users = |told: &Told| told.agent.is_none() && told.text.contains("#s:a");
-        let all: Vec<usize> = (0..self.talks[at].told.len())
-            .filter(|i| users(&self.talks[at].told[*i]))
-            .collect();
-        let Some(newest) = all.len().checked_sub(1) else {
-            return;
-        };
-        let i = all[newest - self.dice.roll(all.len().min(3))];
-        let agent = self.some_agent();
-        let id = self.message_id(at, i);
-        self.note(format!("talk {at}: retry {} with {agent}", i + 1));
-        if !self.talks[at].pending.is_empty() {
-            // What was said by hand would come before the message that is run again.
-            let c = self.talks[at].id.clone();
-            self.must(self.world.run(&["explain", &c, "--next", "--json"]));
-            self.talks[at].take_in();
-        }
-        let done = self.world.run(&["retry", "--json", "-a", &agent, &id]);
-        let turn = self.must(done).json();
-        let removed = self.talks[at].cut(i + 1);
-        self.talks[at].undo.push(Undo::Cut {
-            from: i + 1,
-            removed,
-        });
-        let n = words_in(&self.talks[at].told[i].text)[0]
-            .trim_start_matches("userword-")
-            .trim_end_matches("-end")
-            .parse()
-            .unwrap();
-        self.answered(at, &agent, n, &turn);
-    }
-
-    fn fork(&mut self, at: usize) {
-        if self.living().len() >= TALKS {
-            return self.turn(at, Fate::Good);
-        }
-        let i = self.some_message(at);
-        let c = self.talks[at].id.clone();
-        self.note(format!(
-            "talk {at}: fork at {} as talk {}",
-            i + 1,
-            self.talks.len()
-        ));
-        let place = (i + 1).to_string();
-        let fork = self.must(self.world.run(&["fork", &c, "--at", &place, "--json"]));
-        self.talks.push(Talk {
-            id: fork.json()["conversation_id"].as_str().unwrap().to_owned(),
-            told: self.talks[at].told[..=i].to_vec(),
-            ..Talk::default()
-        });
-        let child = self.talks.len() - 1;
-        // Both go on at once, sometimes.
-        if self.dice.roll(2) == 0 {
-            self.both(at, child);
-        }
-    }
-
-    /// Two turns at the same time, with the same agent.
-    fn both(&mut self, one: usize, other: usize) {
-        let agent = ["claude", "codex"][self.dice.roll(2)].to_owned();
-        let (n, m) = (self.next_word(), self.next_word());
-        self.note(format!(
-            "talks {one} and {other}: both {agent} {} {}",
-            user(n),
-            user(m)
-        ));
-        let start = |at: usize, n: usize| {
-            let text = format!("{} #s:a{n}", user(n));
-            let args = [
-                "send",
-                "--json",
-                "-c",
-                &self.talks[at].id,
-                "-a",
-                &agent,
-                "--",
-                &text,
-            ];
-            (text.clone(), self.world.spawn(&args))
-        };
-        let first = start(one, n);
-        let second = start(other, m);
-        for (at, n, (text, child)) in [(one, n, first), (other, m, second)] {
-            let turn = self.must(Done::of(child)).json();
-            self.talks[at].take_in();
-            let new = self.told(None, &text);
-            self.talks[at].told.push(new);
-            let shown = self.talks[at].seen_by(self.scope, &agent);
-            let asked = self.world.model.requests();
-            let asked = asked.iter().map(|r| words_in(&r.history().to_string()));
-            if !asked.into_iter().any(|words| words == shown) {
-                self.fail(&format!("nobody was shown {shown:?}: {turn:#}"));
-            }
-            let new = self.told(Some(&agent), &answer(n));
-            self.talks[at].told.push(new);
-        }
-    }
-
-    fn merge(&mut self, at: usize) {
-        let others: Vec<usize> = self.living().into_iter().filter(|o| *o != at).collect();
-        if others.is_empty() {
-            return self.begin();
-        }
-        let into = others[self.dice.roll(others.len())];
-        let (from_id, into_id) = (self.talks[at].id.clone(), self.talks[into].id.clone());
-        self.note(format!("merge talk {at} into talk {into}"));
-        let done = self.world.run(&["merge", &from_id, &into_id, "--json"]);
-        if self.talks[at].shares_with(&self.talks[into]) {
-            if done.code != 4 {
-                self.fail(&format!("forks were merged: {done:?}"));
-            }
-            return;
-        }
-        self.must(done);
-        let (of_from, of_into) = (self.talks[at].told.clone(), self.talks[into].told.clone());
-        // Conversations are numbered as they began.
-        self.talks[into].told = if at < into {
-            [of_from.clone(), of_into.clone()].concat()
-        } else {
-            [of_into.clone(), of_from.clone()].concat()
-        };
-        let mut pending = std::mem::take(&mut self.talks[at].pending);
-        self.talks[into].pending.append(&mut pending);
-        self.talks[at].gone = true;
-        self.talks[into].undo.push(Undo::Merge {
-            from: at,
-            of_from,
-            of_into,
-        });
-    }
-
-    fn undo(&mut self, at: usize) {
-        let c = self.talks[at].id.clone();
-        self.note(format!("talk {at}: undo"));
-        // A pin that went back with its conversation brings what was said in it along.
-        if !self.talks[at].pending.is_empty() {
-            self.must(self.world.run(&["explain", &c, "--next", "--json"]));
-            self.talks[at].take_in();
-        }
-        let done = self.world.run(&["undo", &c, "--json"]);
-        let Some(undo) = self.talks[at].undo.pop() else {
-            if done.code != 4 {
-                self.fail(&format!("there was nothing to undo: {done:?}"));
-            }
-            return;
-        };
-        self.must(done);
-        match undo {
-            Undo::Edit { at: i, text } => self.talks[at].told[i].text = text,
-            Undo::Cut { from, removed } => {
-                self.talks[at].told.truncate(from);
-                self.talks[at].told.extend(removed);
-            }
-            Undo::Merge {
-                from,
-                of_from,
-                of_into,
-            } => {
-                self.talks[at].told = of_into;
-                self.talks[from].told = of_from;
-                self.talks[from].gone = false;
-            }
-        }
-    }
-
-    /// The file of a confirmed session, with its agent and id.
-    fn some_session(&mut self, at: usize) -> Option<(&'static dyn Cli, String, PathBuf)> {
-        let shown = self.shown(at);
-        let confirmed = |agent: &str| {
-            let all = shown["sessions"].as_array().unwrap();
-            let mine = all
-                .iter()
-                .find(|s| s["agent"] == agent && s["state"] == "confirmed")?;
-            Some(mine["session_id"].as_str().unwrap().to_owned())
-        };
-        let mut found = vec![];
-        for cli in self.clis {
-            if let Some(id) = confirmed(cli.agent()) {
-                let mut files = cli.sessions(&self.world).into_iter();
-                found.extend(files.find(|f| cli.is_of(f, &id)).map(|f| (cli, id, f)));
-            }
-        }
-        if found.is_empty() || !self.talks[at].pending.is_empty() {
-            return None;
-        }
-        let i = self.dice.roll(found.len());
-        Some(found.swap_remove(i))
-    }
-
-    fn lose(&mut self, at: usize) {
-        let Some((cli, id, file)) = self.some_session(at) else {
-            return self.turn(at, Fate::Good);
-        };
-        self.note(format!(
-            "talk {at}: session {id} of {} is deleted",
-            cli.agent()
-        ));
-        fs::remove_file(file).unwrap();
-    }
-
-    fn make_stale(&mut self, at: usize) {
-        let Some((cli, id, file)) = self.some_session(at) else {
-            return self.turn(at, Fate::Good);
-        };
-        let now = fs::read(&file).unwrap();
-        match self.older.remove(&file) {
-            Some(old) if old != now => {
-                self.note(format!(
-                    "talk {at}: session {id} of {} is an older copy",
-                    cli.agent()
-                ));
-                fs::write(file, old).unwrap();
-            }
-            _ => {
-                self.older.insert(file, now);
-                self.turn(at, Fate::Good);
-            }
-        }
-    }
-
-    fn by_hand(&mut self, at: usize) {
-        let Some((cli, id, _)) = self.some_session(at) else {
-            return self.turn(at, Fate::Good);
-        };
-        let n = self.next_word();
-        let text = format!("{} #s:a{n}", user(n));
-        self.note(format!(
-            "talk {at}: by hand in {}, {}",
-            cli.agent(),
-            user(n)
-        ));
-        let mut command = self.world.by_hand_with(cli, &id, &text);
-        let done = command.output().unwrap();
-        if !done.status.success() {
-            self.fail(&format!("by hand: {done:?}"));
-        }
-        let said = [
-            self.told(None, &text),
-            self.told(Some(cli.agent()), &answer(n)),
-        ];
-        self.talks[at].pending.extend(said);
-    }
-
-    fn shown(&self, at: usize) -> Value {
+    pub(super) fn shown(&self, at: usize) -> Value {
         let done = self.world.run(&["show", &self.talks[at].id, "--json"]);
         self.must(done).json()
     }
 
-    fn message_id(&self, at: usize, i: usize) -> String {
+    pub(super) fn message_id(&self, at: usize, i: usize) -> String {
         let shown = self.shown(at);
         shown["messages"][i]["id"].as_str().unwrap().to_owned()
     }
