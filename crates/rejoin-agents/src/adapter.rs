@@ -13,6 +13,7 @@ use crate::session::{
     ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader, is_uuid,
 };
 use crate::stream::StreamParser;
+use crate::terminal::TerminalOrder;
 
 /// A coding CLI.
 pub trait Adapter: Send + Sync {
@@ -129,6 +130,19 @@ pub trait Adapter: Send + Sync {
             Place::At(path) => Some(path),
             Place::Find { .. } => None,
         }
+    }
+
+    /// What makes the CLI print which flags its terminal interface knows; none: nobody has to ask.
+    fn terminal_help(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// The CLI's own terminal interface on a session. Else one sentence saying why it cannot be had.
+    fn terminal(&self, _order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
+        Err(format!(
+            "{} has no terminal interface that could be opened",
+            self.name()
+        ))
     }
 
     fn parser(&self) -> Box<dyn StreamParser>;

@@ -12,6 +12,7 @@ use crate::adapter::{
 use crate::environment::EnvRules;
 use crate::session::{ChosenBy, Forking, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
+use crate::terminal::TerminalOrder;
 
 mod classify;
 mod command;
@@ -22,6 +23,7 @@ mod permission;
 mod probe;
 mod session;
 mod stream;
+mod terminal;
 mod wire;
 
 pub(crate) struct Claude;
@@ -94,6 +96,10 @@ impl Adapter for Claude {
         let own = ["--fork-session", "--session-id", order.new_session.as_str()];
         resume.args.extend(own.map(str::to_owned));
         Some(resume)
+    }
+
+    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
+        Ok(terminal::command(order))
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

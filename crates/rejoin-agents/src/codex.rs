@@ -9,6 +9,7 @@ use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, 
 use crate::environment::EnvRules;
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
+use crate::terminal::TerminalOrder;
 
 mod classify;
 mod command;
@@ -21,6 +22,7 @@ mod probe;
 mod rollout;
 mod session;
 mod stream;
+mod terminal;
 mod wire;
 mod wrapper;
 
@@ -107,6 +109,14 @@ impl Adapter for Codex {
 
     fn copy_place(&self, at: &SessionAt<'_>) -> Option<String> {
         place::of_copy(at.session)
+    }
+
+    fn terminal_help(&self) -> Option<&'static [&'static str]> {
+        Some(&["--help"])
+    }
+
+    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
+        terminal::command(order)
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

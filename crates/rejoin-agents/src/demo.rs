@@ -114,6 +114,7 @@ impl Adapter for Demo {
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         let reading = Reading {
             connected: true,
+            only_added: cursor.is_some(),
             cursor: cursor.map(str::to_owned),
             ..Reading::default()
         };

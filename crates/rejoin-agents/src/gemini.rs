@@ -9,6 +9,7 @@ use crate::environment::EnvRules;
 use crate::overlay::Overlay;
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
+use crate::terminal::TerminalOrder;
 
 mod classify;
 mod command;
@@ -20,6 +21,7 @@ mod permission;
 mod probe;
 mod session;
 mod stream;
+mod terminal;
 mod wire;
 
 pub(crate) struct Gemini;
@@ -99,6 +101,10 @@ impl Adapter for Gemini {
         let import = ["--session-file".to_owned(), order.origin?.to_owned()];
         resume.args.splice(at..=at + 1, import);
         Some(resume)
+    }
+
+    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
+        Ok(terminal::command(order))
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

@@ -13,6 +13,7 @@ mod opencode;
 mod overlay;
 mod session;
 mod stream;
+mod terminal;
 
 pub use adapter::{
     Adapter, Allows, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup,
@@ -26,6 +27,7 @@ pub use session::{
     text_mark,
 };
 pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
+pub use terminal::{OPEN_MARKER, TerminalOrder};
 
 /// Every agent that is built in. A new one is a file, and a line here.
 pub const ADAPTERS: &[&dyn Adapter] = &[

@@ -12,6 +12,7 @@ use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, 
 use crate::environment::EnvRules;
 use crate::session::{ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader};
 use crate::stream::StreamParser;
+use crate::terminal::TerminalOrder;
 
 mod classify;
 mod command;
@@ -20,6 +21,7 @@ mod permission;
 mod probe;
 mod session;
 mod stream;
+mod terminal;
 mod tool;
 
 /// `ses_` and 26 letters and digits; other versions may take fewer or more.
@@ -100,6 +102,10 @@ impl Adapter for OpenCode {
     fn fork(&self, mut resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
         resume.args.push("--fork".into());
         Some(resume)
+    }
+
+    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
+        Ok(terminal::command(order))
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {

@@ -1,6 +1,6 @@
 //! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
 
-use rejoin_core::{Context, Role, SessionId, ToolNote, Usage};
+use rejoin_core::{Context, Micros, Role, SessionId, ToolNote, Usage};
 
 use crate::stream::Denied;
 
@@ -107,6 +107,10 @@ pub struct Reading {
     pub prompts: Vec<String>,
     /// False: the branch does not lead back to the cursor it was read from.
     pub connected: bool,
+    /// All entries were added after the cursor, connected or not.
+    pub only_added: bool,
+    /// Its last answer was still being written.
+    pub unfinished: bool,
     pub damaged_lines: u64,
     pub orphaned_calls: u64,
     pub compacted: bool,
@@ -119,6 +123,8 @@ pub struct Reading {
     pub model: Option<String>,
     /// All the tokens it has counted from its beginning, where the session says so.
     pub usage: Option<Usage>,
+    /// What all of it cost from its beginning, where the session says so.
+    pub total: Option<Micros>,
     /// Calls that were stopped and that the stream says nothing of. They may have done a part.
     pub denied: Vec<Denied>,
     /// What its tools began, where the stream may not have told of it; it may have ended since.
@@ -215,6 +221,9 @@ impl Reading {
         }
         if !self.connected {
             return Err("what was added does not follow from what was there".into());
+        }
+        if self.unfinished {
+            return Err("its last answer was not finished".into());
         }
         Ok(())
     }

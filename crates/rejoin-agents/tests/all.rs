@@ -32,3 +32,5 @@ mod opencode_session;
 mod opencode_stream;
 #[path = "all/order.rs"]
 mod order;
+#[path = "all/terminal.rs"]
+mod terminal;

@@ -44,9 +44,11 @@ pub struct Adopted {
 #[derive(Debug, Clone, Copy)]
 pub struct WentOn<'a> {
     pub was: &'a Pin,
-    pub now: &'a Pin,
+    /// None: it is not to be used again, but what was said there was said.
+    pub now: Option<&'a Pin>,
 }
 
+const NOT_WHOLE: &str = "somebody went on with it outside, and did not leave it whole";
 const NOT_ALONE: &str = "somebody went on with it outside, and the conversation went on as well";
 
 impl Hub {
@@ -80,7 +82,10 @@ impl Hub {
         }
         if let Some(went_on) = session.filter(|_| said.is_empty()) {
             // Other bytes, and not a word more: it has seen what it had seen.
-            let moved = tx.confirm_pin(went_on.now, now).await?;
+            let moved = match went_on.now {
+                Some(pin) => tx.confirm_pin(pin, now).await?,
+                None => false,
+            };
             tx.commit().await?;
             return Ok(TakenIn {
                 moved,
@@ -97,12 +102,13 @@ impl Hub {
         self.say(&mut tx, c, agent, said, now).await?;
         let mut moved = false;
         if let Some(went_on) = session {
-            moved = saw_all
-                && self
-                    .move_on(&mut tx, &conversation, went_on.now, now)
-                    .await?;
+            moved = match went_on.now.filter(|_| saw_all) {
+                Some(pin) => self.move_on(&mut tx, &conversation, pin, now).await?,
+                None => false,
+            };
             if !moved {
-                tx.retire_pin(went_on.was.id, NOT_ALONE, now).await?;
+                let why = if saw_all { NOT_WHOLE } else { NOT_ALONE };
+                tx.retire_pin(went_on.was.id, why, now).await?;
             }
         }
         let message = match claimed {

@@ -362,7 +362,7 @@ pub fn boot() -> Result<String> {
     Ok(me.boot)
 }
 
-fn text(path: &Path) -> Result<String> {
+pub(crate) fn text(path: &Path) -> Result<String> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::Internal(format!("{} is not UTF-8", path.display())))

@@ -194,7 +194,7 @@ pub(crate) async fn version(
 
 /// One short call, off the async threads, in an empty folder of its own and without our own
 /// variables.
-async fn ask(
+pub(crate) async fn ask(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
     path: &Path,

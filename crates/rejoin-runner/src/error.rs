@@ -2,6 +2,8 @@
 
 use rejoin_core::Reason;
 
+use crate::open::Unopened;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -36,6 +38,9 @@ pub enum Error {
     Cancelled,
     #[error("process {pid} is using this session")]
     InUse { pid: u32 },
+    /// `open`: nothing was started.
+    #[error("{agent}'s session cannot be opened: {why}")]
+    Unopened { agent: String, why: Unopened },
     #[error("{context}: {source}")]
     Io {
         context: String,

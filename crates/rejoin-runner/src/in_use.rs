@@ -3,10 +3,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rejoin_agents::Adapter;
+use rejoin_agents::{Adapter, OPEN_MARKER};
 use rejoin_core::SessionId;
 
 use crate::holder::Holder;
+use crate::process::tree;
 
 /// A process that has this session open. None of ours is running: the turn before this one has
 /// ended, and at most one runs at a time.
@@ -20,10 +21,27 @@ pub(crate) fn in_use(
         adapter.lock_file(session),
         place.and_then(|place| adapter.lock_at(place)),
     ];
+    if adapter.live_marks().is_none() && locks.iter().all(Option::is_none) {
+        return opened(session);
+    }
     noted(adapter, home, session).or_else(|| {
         let held = |file: String| locked(&home.join(file));
         locks.into_iter().flatten().find_map(held)
     })
+}
+
+/// A terminal interface that we opened, where the CLI itself leaves no trace. By its marker, and by
+/// its arguments: what it started has the marker as well.
+fn opened(session: &SessionId) -> Option<u32> {
+    let marker = format!("{OPEN_MARKER}={session}");
+    let has = |pid: i32, file: &str, text: &str| {
+        let bytes = fs_err::read(tree::file(pid, file)).unwrap_or_default();
+        bytes.split(|b| *b == 0).any(|part| part == text.as_bytes())
+    };
+    let found = tree::all().into_iter().find(|it| {
+        !it.zombie && has(it.pid, "environ", &marker) && has(it.pid, "cmdline", session.as_str())
+    });
+    found.and_then(|it| it.pid.try_into().ok())
 }
 
 fn locked(file: &Path) -> Option<u32> {

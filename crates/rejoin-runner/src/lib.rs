@@ -17,6 +17,7 @@ mod left;
 pub mod leftovers;
 pub mod look;
 pub mod marks;
+pub mod open;
 pub mod outside;
 mod overlay;
 pub mod process;

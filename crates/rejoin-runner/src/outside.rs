@@ -57,7 +57,7 @@ impl Runner {
             let said = reading.said();
             let session = WentOn {
                 was: &was,
-                now: &now,
+                now: now.as_ref(),
             };
             let in_hand = claimed.as_deref();
             let done = self
@@ -80,9 +80,10 @@ impl Runner {
         Ok(taken)
     }
 
-    /// The session as it is now, if there is more in it than was confirmed and all of it can be read.
-    /// What cannot is left alone: the decision then says why.
-    async fn went_on(&self, was: &Pin) -> Option<(Pin, Reading)> {
+    /// What was added to a session, and the session as it is now, if all of it can be read and gone on
+    /// with. If not, what was said there was said all the same, as long as it can be told from what was
+    /// there before; else it is left alone: the decision then says why.
+    async fn went_on(&self, was: &Pin) -> Option<(Option<Pin>, Reading)> {
         let adapter = self.config.adapter(was.agent.as_str())?;
         let env = environment(&self.config, adapter);
         let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
@@ -109,10 +110,20 @@ impl Runner {
         let cursor = was.cursor.as_deref();
         let (file, reading) = sessions.read_on(&path, Some(&mark), cursor).await.ok()?;
         let own = |id: &String| *id == was.session.as_str();
-        if reading.whole().is_err() || !reading.session.as_ref().is_none_or(own) {
+        if !reading.session.as_ref().is_none_or(own) {
             return None;
         }
-        Some((moved_on(was, file, &reading), reading))
+        let good = |reading: &Reading| reading.whole().is_ok() && !reading.repeats;
+        if good(&reading) {
+            return Some((Some(moved_on(was, file, &reading)), reading));
+        }
+        if reading.whole().is_ok() && sessions.mend(&path).is_ok() {
+            let again = sessions.read_on(&path, Some(&mark), cursor).await.ok();
+            if let Some((file, reading)) = again.filter(|(_, reading)| good(reading)) {
+                return Some((Some(moved_on(was, file, &reading)), reading));
+            }
+        }
+        reading.only_added.then_some((None, reading))
     }
 }
 
@@ -121,7 +132,7 @@ fn moved_on(was: &Pin, file: FileMark, reading: &Reading) -> Pin {
     Pin {
         files: vec![file],
         cursor: reading.cursor.clone(),
-        total: None,
+        total: reading.total,
         usage: reading.usage,
         context: reading.context.or(was.context),
         model: reading.model.clone().or_else(|| was.model.clone()),

@@ -5,6 +5,7 @@
 //! ignored, and so would every CLI below it, which could then never be interrupted.
 
 mod capture;
+mod foreground;
 pub(crate) mod tree;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 pub use capture::{Captured, capture};
+pub use foreground::{Ended, foreground};
 
 use crate::shim::{LATER, Told};
 

@@ -18,11 +18,11 @@ mod live;
 mod man;
 mod merge;
 mod model_server;
+mod open;
 mod outcome;
 mod rename;
 mod reset;
 mod retry;
-
 mod search;
 mod send;
 mod set;
@@ -69,6 +69,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Send(send::SendArgs),
     Reply(send::ReplyArgs),
+    Open(open::OpenArgs),
     Watch(watch::WatchArgs),
     Wait(watch::WaitArgs),
     Cancel(watch::CancelArgs),
@@ -105,6 +106,7 @@ impl Command {
             self,
             Self::Send(_)
                 | Self::Reply(_)
+                | Self::Open(_)
                 | Self::Retry(_)
                 | Self::RunTurn(_)
                 | Self::Explain(explain::ExplainArgs { next: true, .. })
@@ -171,6 +173,7 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
     match command {
         Command::Send(args) => send::run(&app, args).await,
         Command::Reply(args) => send::reply(&app, args).await,
+        Command::Open(args) => open::run(&app, &args).await,
         Command::Watch(args) => watch::watch(&app, &args).await,
         Command::Wait(args) => watch::wait(&app, &args).await,
         Command::Cancel(args) => watch::cancel(&app, &args).await,

@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
-    fn new(code: Code, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             exit: code.exit,
             code: code.word,
@@ -117,6 +117,7 @@ impl From<RunnerError> for Failure {
             RunnerError::Cancelled => {
                 Self::new(codes::CANCELLED, text + "; the message was not kept")
             }
+            RunnerError::Unopened { .. } => Self::new(codes::NOT_OPENED, text),
             RunnerError::Io { .. } => Self::unavailable(text),
             RunnerError::Internal(_) => Self::new(codes::INTERNAL, text),
         }

@@ -21,6 +21,7 @@ mod suite {
     mod help;
     mod history;
     mod look;
+    mod open;
     mod reasons;
     mod safe;
     mod terminal;

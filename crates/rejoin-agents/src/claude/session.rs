@@ -3,7 +3,7 @@
 //! The CLI replays the chain that ends in the message written last. Lines are only ever appended,
 //! parents before children, so the order in the file is the order on the branch.
 
-use rejoin_core::MARK_OPEN;
+use rejoin_core::{MARK_OPEN, Micros};
 use serde::Deserialize;
 
 use super::neutral::message_of;
@@ -34,6 +34,7 @@ const INTERRUPTED: &str = "[Request interrupted by user";
 pub(super) struct Reader {
     tree: Tree,
     damaged: u64,
+    total: Option<Micros>,
 }
 
 impl Reader {
@@ -41,6 +42,7 @@ impl Reader {
         Self {
             tree: Tree::new(cursor),
             damaged: 0,
+            total: None,
         }
     }
 }
@@ -52,7 +54,7 @@ impl SessionReader for Reader {
         }
         match read(line) {
             Ok(Some(node)) => self.tree.add(node),
-            Ok(None) => {}
+            Ok(None) => self.total = total(line).or(self.total),
             Err(Damaged) => self.damaged += 1,
         }
     }
@@ -60,6 +62,7 @@ impl SessionReader for Reader {
     fn finish(self: Box<Self>) -> Reading {
         let mut reading = self.tree.reading();
         reading.damaged_lines = self.damaged;
+        reading.total = self.total;
         reading
     }
 }
@@ -79,6 +82,22 @@ pub(super) struct Node {
 }
 
 struct Damaged;
+
+/// What the session has cost so far, which 2.1.325 notes when its terminal interface is left.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename = "cost-state", rename_all = "camelCase")]
+struct CostState {
+    #[serde(rename = "totalCostUSD")]
+    total: f64,
+    #[serde(default)]
+    has_unknown_model_cost: bool,
+}
+
+fn total(line: &[u8]) -> Option<Micros> {
+    let state: CostState = serde_json::from_slice(line).ok()?;
+    let known = Some(state.total).filter(|_| !state.has_unknown_model_cost);
+    known.and_then(Micros::from_dollars)
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -52,7 +52,7 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     }
 }
 
-fn untrusted(folder: &str) -> String {
+pub(super) fn untrusted(folder: &str) -> String {
     let above = std::path::Path::new(folder).ancestors();
     let folders = above.filter_map(|f| f.to_str()).filter(|f| *f != "/");
     let entries: Vec<String> = folders

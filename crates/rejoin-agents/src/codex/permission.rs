@@ -173,6 +173,15 @@ pub(super) fn sandbox(mode: PermissionMode) -> &'static str {
 
 /// Only for what [`express`] let pass.
 pub(super) fn flags(envelope: &Envelope, servers: &[String]) -> Vec<String> {
+    let mut flags = settings(envelope, servers);
+    if sandbox(envelope.mode) == "read-only" {
+        flags.push("--ignore-rules".into());
+    }
+    flags
+}
+
+/// Of those the ones that every command of the CLI knows.
+pub(super) fn settings(envelope: &Envelope, servers: &[String]) -> Vec<String> {
     let read_only = sandbox(envelope.mode) == "read-only";
     let listed = |names: &[String], kind: &Kind| {
         names.iter().any(|name| {
@@ -206,9 +215,6 @@ pub(super) fn flags(envelope: &Envelope, servers: &[String]) -> Vec<String> {
         for server in servers {
             add("-c", &format!("mcp_servers.{server}.enabled=false"));
         }
-    }
-    if read_only {
-        flags.push("--ignore-rules".into());
     }
     flags
 }

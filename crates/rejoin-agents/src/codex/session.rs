@@ -36,6 +36,7 @@ impl Reader {
         };
         let reading = Reading {
             connected: true,
+            only_added: cursor.is_some(),
             provider: provider.map(str::to_owned),
             ..Reading::default()
         };

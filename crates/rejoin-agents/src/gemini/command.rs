@@ -26,11 +26,13 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     args.extend(flags);
     args.extend(order.extra_args.iter().cloned());
     let prompt = neutral::prompt(order);
+    let mut env = environment::always(order.home);
+    env.push(environment::marker(order.turn));
     CommandSpec {
         args,
         prompt_mark: Some(neutral::mark(&prompt.text)),
         stdin: prompt.text,
-        env: environment::always(order),
+        env,
         files: [files, prompt.files, vec![home::owner_mark(order.folder)]].concat(),
         ..CommandSpec::default()
     }

@@ -1,7 +1,7 @@
 //! What the CLI's environment must and must not hold.
 
 use super::home;
-use crate::adapter::{ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
 
 /// What the CLI puts into the environment of its tools (0.61.0), so what rejoin inherits when an
@@ -34,16 +34,20 @@ pub(super) fn rules() -> EnvRules {
 }
 
 /// One process instead of a wrapper whose child outlives it; no question whether the folder can be
-/// trusted, which headless ends the run; and the marker under a name that the CLI always passes on.
-pub(super) fn always(order: &RunOrder<'_>) -> Vec<(String, String)> {
+/// trusted, which headless ends the run.
+pub(super) fn always(home: &str) -> Vec<(String, String)> {
     [
-        ("GEMINI_CLI_HOME", home::variable(order.home)),
+        ("GEMINI_CLI_HOME", home::variable(home)),
         ("GEMINI_CLI_NO_RELAUNCH", "true".into()),
         ("GEMINI_CLI_TRUST_WORKSPACE", "true".into()),
-        ("GEMINI_CLI_REJOIN_TURN", order.turn.to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
+}
+
+/// The marker of a turn under a name that the CLI always passes on.
+pub(super) fn marker(turn: &str) -> (String, String) {
+    ("GEMINI_CLI_REJOIN_TURN".to_owned(), turn.to_owned())
 }
 
 pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {

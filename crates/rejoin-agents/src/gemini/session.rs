@@ -175,6 +175,7 @@ impl SessionReader for Reader {
             entries,
             prompts,
             connected,
+            only_added: appended || (self.before.is_some() && self.known.is_some()),
             damaged_lines: self.damaged,
             orphaned_calls: self.history.orphans(),
             compacted: self.compacted,

@@ -6,7 +6,7 @@ use rejoin_core::TurnPlan;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::permission;
+use super::permission::{self, Rules};
 use crate::adapter::{CommandSpec, RunOrder};
 use crate::session::text_mark;
 
@@ -52,20 +52,14 @@ fn prompt(order: &RunOrder<'_>) -> String {
 }
 
 fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
-    let mut env = vec![
-        // It overrides the folder the process is really in.
-        ("PWD".to_owned(), order.folder.to_owned()),
-        (
-            "OPENCODE_PERMISSION".to_owned(),
-            permission::rules(order.envelope).to_string(),
-        ),
-        (CONTENT.to_owned(), content(order)),
-    ];
-    if let Some(place) = order.place {
-        let file = format!("{}/{place}", order.home);
-        env.push(("OPENCODE_DB".to_owned(), file));
-    }
-    env
+    let scene = Scene {
+        agent: &agent(order),
+        rules: &permission::rules(order.envelope),
+        folder: order.folder,
+        database: order.place.map(|place| format!("{}/{place}", order.home)),
+        env: order.env,
+    };
+    scene.variables()
 }
 
 /// A name that no configuration knows: the rules of an agent come after all others, so those that a
@@ -74,31 +68,54 @@ fn agent(order: &RunOrder<'_>) -> String {
     format!("rejoin-{}", order.turn)
 }
 
-/// The user's own content, with the agent of this turn in it.
-fn content(order: &RunOrder<'_>) -> String {
-    let own = order.env.iter().find(|(name, _)| name == CONTENT);
-    let mut content: Raw = own.map_or_else(Raw::new, |(_, text)| parsed(text));
-    let mut agents: Raw = content
-        .get("agent")
-        .map_or_else(Raw::new, |own| parsed(own.get()));
-    let rules = permission::rules(order.envelope);
-    let rules = format!(r#"{{"mode":"primary","permission":{rules}}}"#);
-    agents.extend(raw(&rules).map(|rules| (agent(order), rules)));
-    // Read anyway, though the rest of what a repository says about the CLI is not.
-    let note = Value::from(format!("{}/AGENTS.md", order.folder));
-    let mut listed: Vec<Value> = content
-        .get("instructions")
-        .and_then(|own| serde_json::from_str(own.get()).ok())
-        .unwrap_or_default();
-    listed.push(note);
-    for (key, value) in [
-        ("agent", serde_json::to_string(&agents)),
-        ("instructions", serde_json::to_string(&listed)),
-    ] {
-        let value = value.ok().and_then(|text| raw(&text));
-        content.extend(value.map(|value| (key.to_owned(), value)));
+/// What the CLI finds when it starts, in a turn or at a terminal.
+pub(super) struct Scene<'a> {
+    pub(super) agent: &'a str,
+    pub(super) rules: &'a Rules,
+    pub(super) folder: &'a str,
+    pub(super) database: Option<String>,
+    /// The environment it will get, but for this.
+    pub(super) env: &'a [(String, String)],
+}
+
+impl Scene<'_> {
+    pub(super) fn variables(self) -> Vec<(String, String)> {
+        let mut variables = vec![
+            // It overrides the folder the process is really in.
+            ("PWD".to_owned(), self.folder.to_owned()),
+            ("OPENCODE_PERMISSION".to_owned(), self.rules.to_string()),
+            (CONTENT.to_owned(), self.content()),
+        ];
+        let database = self.database.map(|file| ("OPENCODE_DB".to_owned(), file));
+        variables.extend(database);
+        variables
     }
-    serde_json::to_string(&content).unwrap_or_default()
+
+    /// The user's own content, with the agent in it.
+    fn content(&self) -> String {
+        let own = self.env.iter().find(|(name, _)| name == CONTENT);
+        let mut content: Raw = own.map_or_else(Raw::new, |(_, text)| parsed(text));
+        let mut agents: Raw = content
+            .get("agent")
+            .map_or_else(Raw::new, |own| parsed(own.get()));
+        let rules = format!(r#"{{"mode":"primary","permission":{}}}"#, self.rules);
+        agents.extend(raw(&rules).map(|rules| (self.agent.to_owned(), rules)));
+        // Read anyway, though the rest of what a repository says about the CLI is not.
+        let note = Value::from(format!("{}/AGENTS.md", self.folder));
+        let mut listed: Vec<Value> = content
+            .get("instructions")
+            .and_then(|own| serde_json::from_str(own.get()).ok())
+            .unwrap_or_default();
+        listed.push(note);
+        for (key, value) in [
+            ("agent", serde_json::to_string(&agents)),
+            ("instructions", serde_json::to_string(&listed)),
+        ] {
+            let value = value.ok().and_then(|text| raw(&text));
+            content.extend(value.map(|value| (key.to_owned(), value)));
+        }
+        serde_json::to_string(&content).unwrap_or_default()
+    }
 }
 
 /// As written: the order of rules counts.

@@ -79,6 +79,7 @@ const ALIASES: &[(&str, &[&str])] = &[
 ];
 
 const ALLOW: &str = "allow";
+const ASK: &str = "ask";
 const DENY: &str = "deny";
 
 pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
@@ -187,6 +188,39 @@ pub(super) fn rules(envelope: &Envelope) -> Rules {
     rules
 }
 
+/// The same where somebody sits at a terminal: what a turn leaves out because nobody could be asked is
+/// asked for. What is to write nothing writes nothing, and what was denied stays so.
+pub(super) fn rules_for_a_person(envelope: &Envelope) -> Rules {
+    let mut rules = rules(envelope);
+    for tool in NOBODY_THERE {
+        rules.0.retain(|(known, _)| known != tool);
+    }
+    let denied = |tool: &str| {
+        let mut denied = envelope.deny_tools.iter().filter_map(|name| parts(name));
+        denied.any(|(name, rule)| rule.is_none() && own_names(name).any(|own| own == tool))
+    };
+    let asked: Vec<&str> = match (envelope.mode, envelope.tools.as_deref()) {
+        (PermissionMode::Edit, None) => vec!["*_*", "bash"],
+        (PermissionMode::Ask, None) => vec!["*_*", "bash", "edit"],
+        (PermissionMode::Ask, Some(tools)) => names(tools)
+            .filter(|name| !READERS.contains(name))
+            .collect(),
+        (PermissionMode::ReadOnly | PermissionMode::Full, _) | (PermissionMode::Edit, Some(_)) => {
+            vec![]
+        }
+    };
+    for tool in asked.into_iter().filter(|tool| !denied(tool)) {
+        rules.put(tool, ASK);
+        // Nothing was said of its uses where it was denied as a whole.
+        for (name, rule) in envelope.deny_tools.iter().filter_map(|name| parts(name)) {
+            if let Some(rule) = rule.filter(|_| own_names(name).any(|own| own == tool)) {
+                rules.add(tool, rule, DENY);
+            }
+        }
+    }
+    rules
+}
+
 /// In the order in which they count.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<(String, Vec<(String, &'static str)>)>);
@@ -197,6 +231,15 @@ impl Rules {
         self.0.retain(|(known, _)| known != tool);
         self.0
             .push((tool.to_owned(), vec![("*".to_owned(), action)]));
+    }
+
+    /// For the whole tool, in the place of what was said of it.
+    fn put(&mut self, tool: &str, action: &'static str) {
+        let rule = vec![("*".to_owned(), action)];
+        match self.0.iter_mut().find(|(known, _)| known == tool) {
+            Some((_, patterns)) => *patterns = rule,
+            None => self.0.push((tool.to_owned(), rule)),
+        }
     }
 
     /// For some of its uses. What is denied as a whole stays so.

@@ -9,18 +9,24 @@ use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
 
 /// One line per message, as the CLI replays them: by time, then by id. Sub-agents have sessions of
 /// their own, with a parent. The cursor is the last message that was confirmed; it comes again, as
-/// the first line, which shows that nothing was put before it.
+/// the first line, which shows that nothing was put before it, and its session is the one that is
+/// read: at a terminal others can be begun beside it (`/new`). If it is gone (`/undo`), what comes
+/// after it is what has a later id: they begin with the time.
 pub(super) const LINES: &str = "
     select json_object(
         'id', m.id,
         'session', m.session_id,
+        'taken_back', s.revert is not null,
         'message', json(m.data),
         'parts', json((
             select json_group_array(json(p.data))
             from (select data from part where message_id = m.id order by id) p)))
     from message m join session s on s.id = m.session_id
     where s.parent_id is null
-        and m.rowid >= coalesce((select rowid from message where id = $1), 0)
+        and m.session_id = coalesce((select session_id from message where id = $1), m.session_id)
+        and case when exists (select 1 from message where id = $1)
+            then m.rowid >= (select rowid from message where id = $1)
+            else m.id > $1 end
     order by m.time_created, m.id";
 
 pub(super) const MOVE: &[&str] = &["update session set directory = $1 where directory <> $1"];
@@ -58,6 +64,7 @@ impl Reader {
             session: None,
             reading: Reading {
                 connected: true,
+                only_added: cursor.is_some(),
                 ..Reading::default()
             },
         }
@@ -68,6 +75,9 @@ impl Reader {
 struct Row {
     id: String,
     session: String,
+    /// `/undo`: the CLI removes some of its messages before it shows them to a model again.
+    #[serde(default)]
+    taken_back: u8,
     message: Message,
     #[serde(default)]
     parts: Vec<Value>,
@@ -94,7 +104,7 @@ impl SessionReader for Reader {
             return;
         };
         let known = self.session.get_or_insert_with(|| row.session.clone());
-        self.reading.connected &= *known == row.session;
+        self.reading.connected &= *known == row.session && row.taken_back == 0;
         let before = self.cursor.as_deref().filter(|_| self.first);
         self.first = false;
         if let Some(cursor) = before {
@@ -104,6 +114,8 @@ impl SessionReader for Reader {
                 return;
             }
         }
+        let later = |cursor: &String| row.id > *cursor;
+        self.reading.only_added &= self.cursor.as_ref().is_some_and(later);
         self.reading.cursor = Some(row.id.clone());
         match row.message.role.as_str() {
             "user" => self.user(&row.parts),
@@ -142,7 +154,7 @@ impl Reader {
         let summary = message.summary == true || message.mode.as_deref() == Some("compaction");
         self.reading.compacted |= summary;
         // It was still being written: what the CLI would make of it is not known.
-        self.reading.connected &= message.finish.is_some() || message.error.is_some();
+        self.reading.unfinished |= message.finish.is_none() && message.error.is_none();
         if let Some(provider) = message.provider {
             let model = message.model.map(|model| format!("{provider}/{model}"));
             self.reading.model = model.or(self.reading.model.take());

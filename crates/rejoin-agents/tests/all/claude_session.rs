@@ -345,3 +345,23 @@ mod any {
         }
     }
 }
+
+/// 2.1.325, left at its terminal: what it cost so far, the newest note counts.
+#[test]
+fn a_terminal_interface_says_what_the_session_cost() {
+    let note = |total: &str, unknown: bool| {
+        format!(r#"{{"type":"cost-state","sessionId":"s","totalCostUSD":{total},"hasUnknownModelCost":{unknown}}}"#)
+            .into_bytes()
+    };
+    let total = |lines: &[Vec<u8>]| read(lines, Some("a")).total.map(|m| m.0);
+    assert_eq!(
+        total(&[note("0.5", false), note("0.00286", false)]),
+        Some(2860)
+    );
+    assert_eq!(total(&[note("0.5", true)]), None);
+    for odd in ["-1", "null", "\"x\"", "1e999"] {
+        assert_eq!(total(&[note(odd, false)]), None, "{odd}");
+    }
+    let reading = read(&[note("0.5", false)], Some("a"));
+    assert!(reading.whole().is_ok() && reading.only_added && reading.entries.is_empty());
+}

@@ -40,8 +40,9 @@ fn answer(id: &str, text: &str) -> Vec<u8> {
 
 fn told(name: &str, reading: &Reading) -> String {
     let mut out = format!(
-        "== {name}: connected {} damaged {} orphaned {} compacted {} cursor {:?} model {:?} of {:?}\n",
+        "== {name}: connected {} unfinished {} damaged {} orphaned {} compacted {} cursor {:?} model {:?} of {:?}\n",
         reading.connected,
+        reading.unfinished,
         reading.damaged_lines,
         reading.orphaned_calls,
         reading.compacted,
@@ -101,8 +102,17 @@ fn it_goes_on_from_the_cursor() {
     assert_eq!(same.cursor.as_deref(), Some("m2"));
     // Something stands before it, it is gone, or somebody else's session is in there too.
     assert!(!read(&[three.clone(), two.clone(), four.clone()], Some("m2")).connected);
-    assert!(!read(&[one, three, four.clone()], Some("m2")).connected);
+    assert!(!read(&[one.clone(), three.clone(), four.clone()], Some("m2")).connected);
     assert!(!read(&[], Some("m2")).connected);
+    assert!(read(&[two.clone(), four.clone()], Some("m2")).only_added);
+    let undone = String::from_utf8(two.clone()).unwrap();
+    let undone = undone.replacen('{', r#"{"taken_back":1,"#, 1).into_bytes();
+    assert!(!read(&[undone], Some("m2")).connected);
+    // The end was taken back: what is later was added, and nothing else was.
+    let taken_back = read(std::slice::from_ref(&four), Some("m2"));
+    assert!(taken_back.only_added && !taken_back.connected);
+    assert!(!read(&[one.clone(), four.clone()], Some("m2")).only_added);
+    assert!(!read(&[three.clone(), two.clone()], Some("m2")).only_added);
     let foreign = String::from_utf8(four).unwrap().replace("ses_a", "ses_b");
     assert!(!read(&[two, foreign.into_bytes()], Some("m2")).connected);
 }
@@ -117,7 +127,8 @@ fn what_is_broken_off_is_not_confirmed() {
     let note = &reading.begun[0];
     assert_eq!((note.subject.as_str(), note.finished), ("sleep 9", false));
     let half = row("m2", &json!({"role": "assistant"}), &json!([]));
-    assert!(!read(&[prompt("m1", "a"), half], None).connected);
+    let half = read(&[prompt("m1", "a"), half], None);
+    assert!(half.unfinished && half.whole().is_err());
     assert_eq!(read(&[b"{".to_vec()], None).damaged_lines, 1);
 }
 

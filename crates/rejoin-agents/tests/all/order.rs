@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     Fork,
 }
 
-fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
+pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
     let agent = AgentName::new(agent).unwrap();
     let runtime = Runtime {
         product: "Claude Code".into(),

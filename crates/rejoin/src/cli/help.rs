@@ -20,6 +20,10 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "watch, wait, cancel",
                 "Follow a running turn; wait for its answer; stop it",
             ),
+            (
+                "open",
+                "Go on in the agent's own terminal interface, and come back",
+            ),
         ],
     ),
     (

@@ -60,6 +60,7 @@ codes! { COMMANDS:
     KEY_REUSED = ("key_reused", 4, "the idempotency key was used before with another message", No, "rejoin send --idempotency-key OTHER \"…\""),
     WOULD_RESEED = ("would_reseed", 5, "the session cannot be resumed, and `--no-reseed` was given", No, "rejoin explain --next"),
     ENVELOPE = ("envelope", 5, "the agent cannot be held to the permissions asked for", No, "rejoin send --help"),
+    NOT_OPENED = ("not_opened", 5, "the agent's session cannot be handed to its terminal interface; the reason is named", No, "rejoin explain --next"),
     UNTRUSTED = ("untrusted", 5, "a repository's `rejoin.toml` sets what only you may", No, "rejoin trust"),
     UNAVAILABLE = ("unavailable", 6, "the store or a file of rejoin cannot be used", IfAccepted, "rejoin doctor"),
     CANCELLED = ("cancelled", 130, "interrupted before the turn began", No, "rejoin list"),

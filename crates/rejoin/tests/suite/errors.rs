@@ -15,7 +15,7 @@ use super::terminal::{masked, world};
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 
 #[track_caller]
-fn said(world: &World, args: &[&str]) -> String {
+pub(super) fn said(world: &World, args: &[&str]) -> String {
     let json = [args, &["--json"]].concat();
     saying(world, &world.run(args), &world.run(&json))
 }

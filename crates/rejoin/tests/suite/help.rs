@@ -94,6 +94,23 @@ fn talk() {
 
     Everywhere: --json, -q, --config FILE, -h
     "#);
+    assert_snapshot!(help(&world, &["open"]), @r#"
+    Go on with a conversation in the agent's own terminal interface
+
+    Usage: rejoin open [OPTIONS] [CONV]
+
+    Arguments:
+      [CONV]  Conversation: handle, id, key, or `last` [default: last]
+
+    Options:
+      -a, --agent <AGENT>  Agent; else the one of the newest turn
+
+    Examples:
+      rejoin open last               with the agent that answered last
+      rejoin open tmqx -a codex      with another that knows all that was said
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
     assert_snapshot!(help(&world, &["watch"]), @r#"
     Follow a running turn; leaving does not stop it
 

@@ -92,21 +92,22 @@ impl Terminal {
     }
 
     pub(super) fn keys(&self, line: &str) {
-        assert!(
-            self.tmux(&["send-keys", "-t", "t", "-l", line])
-                .status()
-                .unwrap()
-                .success()
-        );
-        assert!(
-            self.tmux(&["send-keys", "-t", "t", "Enter"])
-                .status()
-                .unwrap()
-                .success()
-        );
+        self.type_in(line);
+        self.press("Enter");
     }
 
-    fn wait_until(&self, done: impl Fn(&str) -> bool) -> String {
+    pub(super) fn type_in(&self, text: &str) {
+        let typed = self.tmux(&["send-keys", "-t", "t", "-l", text]).status();
+        assert!(typed.unwrap().success());
+    }
+
+    /// A key by the name that tmux has for it.
+    pub(super) fn press(&self, key: &str) {
+        let pressed = self.tmux(&["send-keys", "-t", "t", key]).status();
+        assert!(pressed.unwrap().success());
+    }
+
+    pub(super) fn wait_until(&self, mut done: impl FnMut(&str) -> bool) -> String {
         let since = Instant::now();
         loop {
             let screen = self.screen();

@@ -40,6 +40,7 @@ impl Tree {
             let cursor = self.cursor_from(None);
             return Reading {
                 connected: true,
+                only_added: self.confirmed.is_some(),
                 cursor,
                 ..Reading::default()
             };
@@ -55,6 +56,7 @@ impl Tree {
         let mut reading = Reading {
             prompts,
             connected,
+            only_added: self.confirmed.is_some(),
             cursor: self.cursor_from(Some(leaf)),
             ..Reading::default()
         };

@@ -58,3 +58,25 @@ fn what_cannot_be_expressed_is_said() {
         assert_eq!(rules, none, "{bad:?}");
     }
 }
+
+#[test]
+fn a_person_is_asked_for_what_a_turn_leaves_out() {
+    let shown = |mode, tools, deny: &[&str]| {
+        let rules = super::rules_for_a_person(&envelope(mode, tools, deny)).to_string();
+        assert!(serde_json::from_str::<Value>(&rules).is_ok(), "{rules}");
+        rules
+    };
+    insta::assert_snapshot!(shown(Edit, None, &[]), @r#"{"*_*":"ask","bash":"ask","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny"}"#);
+    insta::assert_snapshot!(shown(Edit, None, &["bash(rm *)", "mcp_x"]), @r#"{"*_*":"ask","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","mcp_x":"deny","bash":{"*":"ask","rm *":"deny"}}"#);
+    insta::assert_snapshot!(shown(Edit, None, &["shell"]), @r#"{"*_*":"ask","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","bash":"deny"}"#);
+    insta::assert_snapshot!(shown(Edit, Some(&["read", "edit"]), &[]), @r#"{"*":"deny","edit":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny"}"#);
+    insta::assert_snapshot!(shown(Ask, None, &[]), @r#"{"*":"deny","codesearch":"allow","glob":"allow","grep":"allow","list":"allow","todoread":"allow","todowrite":"allow","webfetch":"allow","websearch":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","*_*":"ask","bash":"ask","edit":"ask"}"#);
+    insta::assert_snapshot!(shown(Ask, Some(&["edit", "web"]), &[]), @r#"{"*":"deny","webfetch":"allow","websearch":"allow","invalid":"allow","task":"deny","edit":"ask"}"#);
+    insta::assert_snapshot!(shown(Full, None, &["shell"]), @r#"{"task":"deny","bash":"deny"}"#);
+    let read_only = shown(ReadOnly, None, &[]);
+    let turn = super::rules(&envelope(ReadOnly, None, &[])).to_string();
+    assert!(
+        turn.starts_with(read_only.trim_end_matches('}')),
+        "{read_only}"
+    );
+}

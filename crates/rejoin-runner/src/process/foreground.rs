@@ -1,0 +1,121 @@
+//! A program in the foreground of the terminal we were started from: it has the terminal to itself
+//! until it ends, and we only wait.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, raise};
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Group, c_string, environment, launch};
+
+/// Looked at again even if no signal said that something happened.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a program that was killed may have left switched on: other screen, mouse, focus, pasting and
+/// keyboard modes, colours, a hidden cursor.
+const AS_IT_WAS: &str = "\x1b[<u\x1b[>4m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?2026l\x1b[?1049l\x1b[?1l\x1b>\x1b[0m\x1b[?25h\r\n\x1b[J";
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Code(i32),
+    Killed(i32),
+}
+
+/// Runs `program` in `folder` with exactly the environment `env`, and waits for its end.
+///
+/// What is typed to interrupt or quit concerns the program, not us. Who wants to end us or takes the
+/// terminal away ends the program, and we go on with what is left to do.
+pub async fn foreground(
+    program: &Path,
+    args: &[String],
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+    folder: &Path,
+) -> io::Result<Ended> {
+    let program = c_string(program.as_os_str())?;
+    let args = args.iter().map(|arg| c_string(OsStr::new(arg)));
+    let argv: Vec<CString> = std::iter::once(Ok(program.clone()))
+        .chain(args)
+        .collect::<io::Result<_>>()?;
+    let env = environment(env)?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut quit = signal(SignalKind::quit())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut child = signal(SignalKind::child())?;
+    let modes = Modes::now();
+    let pid = started_in(folder, || {
+        launch(
+            &program,
+            &argv,
+            &env,
+            [Some(0), Some(1), Some(2)],
+            Group::Inherited,
+        )
+    })?;
+    let ended = loop {
+        match waitpid(pid, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED))? {
+            WaitStatus::Exited(_, code) => break Ended::Code(code),
+            WaitStatus::Signaled(_, signal, _) => break Ended::Killed(signal as i32),
+            WaitStatus::Stopped(..) => stop_along(pid)?,
+            WaitStatus::PtraceEvent(..)
+            | WaitStatus::PtraceSyscall(_)
+            | WaitStatus::Continued(_)
+            | WaitStatus::StillAlive => {}
+        }
+        tokio::select! {
+            _ = child.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = quit.recv() => {}
+            _ = terminate.recv() => drop(kill(pid, Signal::SIGTERM)),
+            _ = hang_up.recv() => drop(kill(pid, Signal::SIGHUP)),
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+        }
+    };
+    modes.put_back(ended);
+    Ok(ended)
+}
+
+/// A process is started in the folder we are in.
+fn started_in<T>(folder: &Path, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let here = std::env::current_dir();
+    std::env::set_current_dir(folder)?;
+    let started = start();
+    if let Ok(here) = here {
+        // It may be gone by now; nothing of ours needs it.
+        drop(std::env::set_current_dir(here));
+    }
+    started
+}
+
+/// Suspended by its own key: the shell is to have the terminal, so we stop as well, and go on with it.
+fn stop_along(pid: Pid) -> io::Result<()> {
+    raise(Signal::SIGSTOP)?;
+    kill(pid, Signal::SIGCONT)?;
+    Ok(())
+}
+
+struct Modes(Option<Termios>);
+
+impl Modes {
+    fn now() -> Self {
+        Self(tcgetattr(io::stdin()).ok())
+    }
+
+    fn put_back(&self, ended: Ended) {
+        if let Ended::Killed(_) = ended {
+            let mut out = io::stdout();
+            drop(out.write_all(AS_IT_WAS.as_bytes()));
+            drop(out.flush());
+        }
+        if let Some(modes) = &self.0 {
+            let _gone = tcsetattr(io::stdin(), SetArg::TCSADRAIN, modes);
+        }
+    }
+}
