@@ -21,8 +21,8 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "Follow a running turn; wait for its answer; stop it",
             ),
             (
-                "open",
-                "Go on in the agent's own terminal interface, and come back",
+                "open, adopt",
+                "The agent's own terminal; sessions made outside",
             ),
         ],
     ),
@@ -55,7 +55,6 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "reset, set",
                 "New sessions next time; model, permission, scope, …",
             ),
-            ("adopt", "Bring in sessions the agents made on their own"),
             (
                 "rename, archive, delete",
                 "Another title; put away; delete for good",
@@ -65,10 +64,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "Set up",
         &[
-            (
-                "demo",
-                "See what rejoin does: ten seconds, nothing left behind",
-            ),
+            ("demo", "See what rejoin does: ten seconds, no key needed"),
             ("doctor", "Check agents, logins, configuration and store"),
             (
                 "config, trust",
