@@ -142,6 +142,7 @@ pub(super) fn misread(error: &clap::Error) -> Failure {
     ]
     .iter()
     .find_map(|kind| error.get(*kind).and_then(first));
+    let suggested = mistyped(error).or(suggested);
     let command = named();
     if let Some(meant) = &suggested {
         let _ = write!(said, "; did you mean `{meant}`?");
@@ -158,6 +159,14 @@ pub(super) fn misread(error: &clap::Error) -> Failure {
         _ => format!("{command} --help"),
     };
     Failure::usage(said).try_this(next)
+}
+
+/// The command whose letters are nearest to what was typed, two that changed places counted as one.
+fn mistyped(error: &clap::Error) -> Option<String> {
+    let typed = error.get(ContextKind::InvalidSubcommand).and_then(first)?;
+    let far = |name: &str| strsim::damerau_levenshtein(&typed, name);
+    let near = grouped().min_by_key(|name| far(name))?;
+    (far(near) <= (typed.len() / 3).max(1)).then(|| near.to_owned())
 }
 
 /// `rejoin send`, if that is the command that was typed.
