@@ -84,8 +84,17 @@ enum Undo {
     Settings(settings::Before),
 }
 
-/// What each agent with a session sees, and whether one of its sessions has seen a prefix of that.
-type Sight = BTreeMap<AgentName, (ScopeValue, bool)>;
+/// What each agent sees that ever had a session.
+type Sight = BTreeMap<AgentName, Seeing>;
+
+#[derive(Clone, Copy)]
+struct Seeing {
+    value: ScopeValue,
+    /// It has a session that was not retired.
+    session: bool,
+    /// One of its sessions has seen a prefix of that.
+    usable: bool,
+}
 
 /// A change in the making.
 struct Change {
@@ -129,14 +138,18 @@ impl Hub {
         let conversation = tx.conversation(c).await?.ok_or_else(gone)?;
         let after = sight(&mut tx, &conversation).await?;
         let mut affected = vec![];
-        for (agent, (value, usable)) in after {
+        for (agent, now) in after {
             let was = before.get(&agent);
-            if was.is_none_or(|(old, _)| *old != value) {
+            if was.is_none_or(|was| was.value != now.value) {
                 tx.bump_epoch(c, &agent).await?;
+            }
+            let usable = now.usable;
+            if !now.session {
+                continue;
             }
             affected.push(Affected {
                 usable,
-                was_usable: was.is_some_and(|(_, usable)| *usable),
+                was_usable: was.is_some_and(|was| was.usable),
                 reason: (!usable).then_some(Reason::HistoryChanged),
                 epoch: tx.epoch(c, &agent).await?,
                 agent,
@@ -185,17 +198,21 @@ async fn sight(tx: &mut Tx, conversation: &Conversation) -> Result<Sight> {
     let mut sight = Sight::new();
     for agent in tx.agents_with_sessions(c).await? {
         let state = tx.scope_before(c, scope, &agent, before).await?;
-        let mut usable = false;
+        let mut seeing = Seeing {
+            value: state.value,
+            session: false,
+            usable: false,
+        };
         for stored in tx.pins_of(c, &agent).await? {
             let retired = matches!(stored.state, PinState::Retired(_));
             if let Some(pin) = stored.pin.filter(|_| !retired) {
-                let today = tx
-                    .value_through(c, scope, &state, pin.seen.last_seq)
-                    .await?;
-                usable |= today == Some(pin.seen.value);
+                let seen = pin.seen;
+                let today = tx.value_through(c, scope, &state, seen.last_seq).await?;
+                seeing.session = true;
+                seeing.usable |= today == Some(seen.value);
             }
         }
-        sight.insert(agent, (state.value, usable));
+        sight.insert(agent, seeing);
     }
     Ok(sight)
 }

@@ -206,10 +206,10 @@ impl Tx {
         Ok(())
     }
 
-    /// Agents with a session that was not retired.
+    /// Agents that ever had a session, retired or not.
     pub async fn agents_with_sessions(&mut self, c: ConversationId) -> Result<Vec<AgentName>> {
         let sql = "select distinct agent from pins
-            where conversation_id = $1 and state <> 'retired' and confirmed is not null order by agent";
+            where conversation_id = $1 and confirmed is not null order by agent";
         rows(self, sql, vals![c.uuid()])
             .await?
             .iter()

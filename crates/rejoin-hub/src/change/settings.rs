@@ -28,43 +28,59 @@ pub enum Wish {
     DenyTools(AgentName, Vec<String>),
 }
 
-/// All of it, as it was.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What was otherwise before; what a later turn settled stays as that left it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Before {
-    title: String,
-    key: Option<String>,
-    agent: AgentName,
-    workdir: String,
-    permission: PermissionMode,
-    scope: Scope,
-    fresh: bool,
-    settings: BTreeMap<String, AgentSettings>,
+    title: Option<String>,
+    key: Option<Option<String>>,
+    agent: Option<AgentName>,
+    workdir: Option<String>,
+    permission: Option<PermissionMode>,
+    scope: Option<Scope>,
+    fresh: Option<bool>,
+    /// By agent; none: it had none of its own.
+    settings: BTreeMap<String, Option<AgentSettings>>,
 }
 
 impl Before {
-    fn of(c: &Conversation) -> Self {
+    fn of(was: &Conversation, is: &Conversation) -> Self {
+        fn otherwise<T: PartialEq + Clone>(was: &T, is: &T) -> Option<T> {
+            (was != is).then(|| was.clone())
+        }
+        let changed = is
+            .settings
+            .iter()
+            .filter(|(agent, own)| was.settings.get(*agent) != Some(own));
         Self {
-            title: c.title.clone(),
-            key: c.key.clone(),
-            agent: c.agent.clone(),
-            workdir: c.workdir.clone(),
-            permission: c.permission,
-            scope: c.scope,
-            fresh: c.fresh,
-            settings: c.settings.clone(),
+            title: otherwise(&was.title, &is.title),
+            key: otherwise(&was.key, &is.key),
+            agent: otherwise(&was.agent, &is.agent),
+            workdir: otherwise(&was.workdir, &is.workdir),
+            permission: otherwise(&was.permission, &is.permission),
+            scope: otherwise(&was.scope, &is.scope),
+            fresh: otherwise(&was.fresh, &is.fresh),
+            settings: changed
+                .map(|(agent, _)| (agent.clone(), was.settings.get(agent).cloned()))
+                .collect(),
         }
     }
 
-    pub(super) fn over(self, now: Conversation) -> Conversation {
+    pub(super) fn over(self, mut now: Conversation) -> Conversation {
+        for (agent, own) in self.settings {
+            match own {
+                Some(own) => drop(now.settings.insert(agent, own)),
+                None => drop(now.settings.remove(&agent)),
+            }
+        }
         Conversation {
-            title: self.title,
-            key: self.key,
-            agent: self.agent,
-            workdir: self.workdir,
-            permission: self.permission,
-            scope: self.scope,
-            fresh: self.fresh,
-            settings: self.settings,
+            title: self.title.unwrap_or(now.title),
+            key: self.key.unwrap_or(now.key),
+            agent: self.agent.unwrap_or(now.agent),
+            workdir: self.workdir.unwrap_or(now.workdir),
+            permission: self.permission.unwrap_or(now.permission),
+            scope: self.scope.unwrap_or(now.scope),
+            fresh: self.fresh.unwrap_or(now.fresh),
             ..now
         }
     }
@@ -80,7 +96,6 @@ impl Hub {
         doing: Doing,
     ) -> Result<Changed> {
         let mut change = self.begin_change(c).await?;
-        let before = Before::of(&change.conversation);
         let mut now = change.conversation.clone();
         for wish in wishes {
             apply(&mut now, wish);
@@ -94,6 +109,7 @@ impl Hub {
             )));
         }
         change.tx.keep_conversation(&now).await?;
+        let before = Before::of(&change.conversation, &now);
         let made = Made {
             kind,
             undo: Some(Undo::Settings(before)),
