@@ -8,6 +8,7 @@ use rejoin_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::environment::EnvRules;
+use crate::outside::{Ancestor, HeadReader, NoHead, OwnSessions};
 use crate::overlay::Overlay;
 use crate::session::{
     ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader, is_uuid,
@@ -218,6 +219,42 @@ pub trait Adapter: Send + Sync {
     /// What must be added to a session so that its CLI replays each thing once; none: nothing.
     /// Asked where a [`Reading`](crate::Reading) says so, with the whole of it.
     fn mend(&self, _session: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Where sessions lie that its user makes without us; of this folder, where that can be told by
+    /// the place. None: nowhere.
+    fn own_sessions(
+        &self,
+        _env: &dyn Fn(&str) -> Option<String>,
+        _folder: Option<&str>,
+    ) -> Option<OwnSessions> {
+        None
+    }
+
+    /// Reads the beginning of one of those, which lies at `path` beneath their home; `read` gives
+    /// the bytes of a file there. `folder`: the one that is asked about.
+    fn head(
+        &self,
+        _path: &str,
+        _folder: Option<&str>,
+        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Box<dyn HeadReader> {
+        Box::new(NoHead)
+    }
+
+    /// Does a resume without a model go on with the session's own? Else it must be named.
+    fn keeps_model(&self) -> bool {
+        true
+    }
+
+    /// The session that one with this first line goes on from, if it does not hold that itself.
+    fn ancestor(&self, _first: &[u8]) -> Option<Ancestor> {
+        None
+    }
+
+    /// A session that an older version kept in another form, in today's.
+    fn as_lines(&self, _session: &[u8]) -> Option<Vec<u8>> {
         None
     }
 

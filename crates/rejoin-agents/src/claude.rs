@@ -10,6 +10,7 @@ use crate::adapter::{
     Adapter, Allows, CommandSpec, LiveMark, Login, ProofEnv, ProofSetup, RunOrder,
 };
 use crate::environment::EnvRules;
+use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
@@ -18,7 +19,9 @@ mod classify;
 mod command;
 mod encode;
 mod environment;
+mod head;
 mod neutral;
+mod note;
 mod permission;
 mod probe;
 mod session;
@@ -120,11 +123,37 @@ impl Adapter for Claude {
 
     fn place(&self, at: &SessionAt<'_>) -> Place {
         let folder = encode::folder(at.folder);
-        Place::At(format!("projects/{folder}/{}.jsonl", at.session))
+        Place::At(format!("{}/{folder}/{}.jsonl", head::PROJECTS, at.session))
     }
 
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         Box::new(session::Reader::new(cursor))
+    }
+
+    fn own_sessions(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        folder: Option<&str>,
+    ) -> Option<OwnSessions> {
+        let name = folder.map_or_else(|| "*".to_owned(), encode::folder);
+        Some(OwnSessions {
+            home: self.home(env)?,
+            kept: Kept::Files {
+                folders: vec![format!("{}/{name}", head::PROJECTS)],
+                begins: "",
+                ends: &[".jsonl"],
+            },
+            copied: false,
+        })
+    }
+
+    fn head(
+        &self,
+        path: &str,
+        folder: Option<&str>,
+        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Box<dyn HeadReader> {
+        Box::new(head::Head::new(path, folder))
     }
 
     fn live_marks(&self) -> Option<&'static str> {

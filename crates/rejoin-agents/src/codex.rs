@@ -7,6 +7,7 @@ use rejoin_core::{Envelope, Runtime, SessionId};
 
 use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
+use crate::outside::{Ancestor, HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
@@ -15,6 +16,8 @@ mod classify;
 mod command;
 mod config;
 mod environment;
+mod head;
+mod ledger;
 mod neutral;
 mod permission;
 mod place;
@@ -160,6 +163,41 @@ impl Adapter for Codex {
     /// Each is made to be mounted read-only over; after an interrupt they stay.
     fn litter(&self) -> &'static [&'static str] {
         &[".agents", ".aws", ".codex", ".git"]
+    }
+
+    /// What was archived there is not resumed (0.166.0), so it is not listed.
+    fn own_sessions(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        _folder: Option<&str>,
+    ) -> Option<OwnSessions> {
+        Some(OwnSessions {
+            home: self.home(env)?,
+            kept: Kept::Files {
+                folders: vec![place::ANYWHERE.to_owned()],
+                begins: place::BEGINS,
+                ends: &[".jsonl"],
+            },
+            copied: false,
+        })
+    }
+
+    fn head(
+        &self,
+        _path: &str,
+        _folder: Option<&str>,
+        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Box<dyn HeadReader> {
+        Box::new(head::Head::default())
+    }
+
+    fn ancestor(&self, first: &[u8]) -> Option<Ancestor> {
+        head::ancestor(first)
+    }
+
+    /// Another model's family makes it compact the session first (0.166.0).
+    fn keeps_model(&self) -> bool {
+        false
     }
 
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {

@@ -315,8 +315,12 @@ impl SessionReader for DemoReader {
             "user" => ReadEntry::Prompt {
                 id: said.id,
                 text: strip(&said.text),
+                at: None,
             },
-            _ => ReadEntry::Answer { text: said.text },
+            _ => ReadEntry::Answer {
+                text: said.text,
+                at: None,
+            },
         });
     }
 

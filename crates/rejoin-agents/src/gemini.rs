@@ -6,6 +6,7 @@ use rejoin_core::{Envelope, Runtime};
 
 use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
+use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::overlay::Overlay;
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
@@ -15,8 +16,10 @@ mod classify;
 mod command;
 mod environment;
 mod hazard;
+mod head;
 mod home;
 mod neutral;
+mod note;
 mod permission;
 mod probe;
 mod session;
@@ -131,8 +134,44 @@ impl Adapter for Gemini {
         home::moving(at, read)
     }
 
+    /// It would ask a model which model to take.
+    fn keeps_model(&self) -> bool {
+        false
+    }
+
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         Box::new(session::Reader::new(cursor))
+    }
+
+    /// Not those in our overlay. With the user's settings the CLI deletes sessions that were resumed
+    /// (`home.rs`), so ours are copies.
+    fn own_sessions(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        _folder: Option<&str>,
+    ) -> Option<OwnSessions> {
+        Some(OwnSessions {
+            home: home::own(env)?,
+            kept: Kept::Files {
+                folders: vec!["tmp/*/chats".to_owned()],
+                begins: "session-",
+                ends: &[".jsonl", ".json"],
+            },
+            copied: true,
+        })
+    }
+
+    fn head(
+        &self,
+        path: &str,
+        _folder: Option<&str>,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Box<dyn HeadReader> {
+        Box::new(head::Head::new(path, read))
+    }
+
+    fn as_lines(&self, session: &[u8]) -> Option<Vec<u8>> {
+        head::as_lines(session)
     }
 
     fn mend(&self, session: &[u8]) -> Option<Vec<u8>> {

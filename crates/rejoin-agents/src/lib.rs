@@ -10,6 +10,7 @@ mod environment;
 mod gemini;
 mod generic;
 mod opencode;
+mod outside;
 mod overlay;
 mod session;
 mod stream;
@@ -21,6 +22,7 @@ pub use adapter::{
 };
 pub use environment::{EnvRules, MARKER, compose_env};
 pub use generic::{Generic, GenericConfig, Pick};
+pub use outside::{Ancestor, HeadReader, Kept, OwnSessions, SessionHead};
 pub use overlay::{Overlay, Rewrite};
 pub use session::{
     ChosenBy, Forking, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader,

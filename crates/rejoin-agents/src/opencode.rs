@@ -10,6 +10,7 @@ use rejoin_core::{Envelope, Runtime, SessionId};
 
 use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
 use crate::environment::EnvRules;
+use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
@@ -17,6 +18,7 @@ use crate::terminal::TerminalOrder;
 mod classify;
 mod command;
 mod environment;
+mod head;
 mod permission;
 mod probe;
 mod session;
@@ -168,6 +170,34 @@ impl Adapter for OpenCode {
     /// SQLite's shared memory: a connection holds a lock on it for as long as it is open.
     fn lock_at(&self, place: &str) -> Option<String> {
         Some(format!("{place}-shm"))
+    }
+
+    /// All in one database; ours each have one, in a folder of their own.
+    fn own_sessions(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        _folder: Option<&str>,
+    ) -> Option<OwnSessions> {
+        Some(OwnSessions {
+            home: self.home(env)?,
+            kept: Kept::Rows {
+                begins: "opencode",
+                ends: ".db",
+                heads: head::HEADS,
+                copy: head::COPY,
+                whole: "migration",
+            },
+            copied: true,
+        })
+    }
+
+    fn head(
+        &self,
+        _path: &str,
+        _folder: Option<&str>,
+        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Box<dyn HeadReader> {
+        Box::new(head::Head::default())
     }
 
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {

@@ -143,54 +143,20 @@ pub enum ReadEntry {
     Prompt {
         id: String,
         text: String,
+        /// In microseconds since 1970.
+        at: Option<i64>,
     },
     Answer {
         text: String,
+        at: Option<i64>,
     },
+    /// The model called a tool here.
+    Did(ToolNote),
     /// The CLI's own words (API errors, summaries, "continue" lines): never a message.
     Synthetic,
 }
 
-/// One message of a session, as a person would tell it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
-    pub role: Role,
-    pub text: String,
-    /// What the tools did on the way to an answer.
-    pub trail: Vec<ToolNote>,
-    /// Microseconds since 1970, where the session says so.
-    pub at: Option<i64>,
-}
-
 impl Reading {
-    /// What was said, in order; what the CLI itself put in is nothing that was said.
-    pub fn said(&self) -> Vec<Said> {
-        let mut all: Vec<Said> = vec![];
-        for entry in &self.entries {
-            let (role, text) = match entry {
-                ReadEntry::Prompt { text, .. } => (Role::User, text),
-                ReadEntry::Answer { text } => (Role::Assistant, text),
-                ReadEntry::Synthetic => continue,
-            };
-            if text.trim().is_empty() {
-                continue;
-            }
-            match all.last_mut() {
-                Some(last) if last.role == Role::Assistant && role == Role::Assistant => {
-                    last.text.push_str("\n\n");
-                    last.text.push_str(text);
-                }
-                _ => all.push(Said {
-                    role,
-                    text: text.clone(),
-                    trail: vec![],
-                    at: None,
-                }),
-            }
-        }
-        all
-    }
-
     /// What was added to a copy of `origin`. Fails if the copy does not begin with all that was said
     /// there; the CLI's own words do not count.
     pub fn since(mut self, origin: &Self) -> Result<Self, String> {
@@ -237,15 +203,15 @@ impl Reading {
         };
         if self.entries[..at]
             .iter()
-            .any(|e| !matches!(e, ReadEntry::Synthetic))
+            .any(|e| matches!(e, ReadEntry::Prompt { .. } | ReadEntry::Answer { .. }))
         {
             return Err("something else was said before the prompt".into());
         }
         let mut said = String::new();
         for entry in &self.entries[at + 1..] {
             match entry {
-                ReadEntry::Answer { text } => said.push_str(text),
-                ReadEntry::Synthetic => {}
+                ReadEntry::Answer { text, .. } => said.push_str(text),
+                ReadEntry::Did(_) | ReadEntry::Synthetic => {}
                 ReadEntry::Prompt { .. } => return Err("another prompt follows".into()),
             }
         }
@@ -258,14 +224,79 @@ impl Reading {
     }
 }
 
-/// How many of these were said before; none: not all that was.
+/// One message of a session, as a person would tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    pub role: Role,
+    pub text: String,
+    /// What tools did for an answer, or for a prompt without one; there also what only began.
+    pub trail: Vec<ToolNote>,
+    /// Microseconds since 1970, where the session says so.
+    pub at: Option<i64>,
+}
+
+impl Reading {
+    /// What was said, in order: all that the model said to a prompt is one answer, and what the CLI
+    /// itself put in is nothing that was said.
+    pub fn said(&self) -> Vec<Said> {
+        let mut said: Vec<Said> = vec![];
+        let mut did: Vec<ToolNote> = vec![];
+        for entry in &self.entries {
+            match entry {
+                ReadEntry::Prompt { text, .. } | ReadEntry::Answer { text, .. }
+                    if text.trim().is_empty() => {}
+                ReadEntry::Prompt { text, at, .. } => {
+                    end_of_turn(&mut said, &mut did);
+                    said.push(Said {
+                        role: Role::User,
+                        text: text.clone(),
+                        trail: vec![],
+                        at: *at,
+                    });
+                }
+                ReadEntry::Answer { text, at } => {
+                    // The model went on without it: nobody needs to know more.
+                    did.retain(|note| note.finished);
+                    match said.last_mut() {
+                        Some(last) if last.role == Role::Assistant => {
+                            last.text.push_str("\n\n");
+                            last.text.push_str(text);
+                        }
+                        Some(_) | None => said.push(Said {
+                            role: Role::Assistant,
+                            text: text.clone(),
+                            trail: vec![],
+                            at: *at,
+                        }),
+                    }
+                }
+                ReadEntry::Did(note) => did.push(note.clone()),
+                ReadEntry::Synthetic => {}
+            }
+        }
+        end_of_turn(&mut said, &mut did);
+        said
+    }
+}
+
+/// What was done belongs to the answer; without one, to the prompt.
+fn end_of_turn(said: &mut [Said], did: &mut Vec<ToolNote>) {
+    match said.last_mut() {
+        Some(last) => last.trail.append(did),
+        None => did.clear(),
+    }
+}
+
+/// How many of these were said before; none: not all that was. Times may differ in a copy, and how it
+/// holds what tools did.
 fn begins_with(entries: &[ReadEntry], before: &[ReadEntry]) -> Option<usize> {
-    let said = |entry: &&ReadEntry| !matches!(entry, ReadEntry::Synthetic);
+    let said =
+        |entry: &&ReadEntry| matches!(entry, ReadEntry::Prompt { .. } | ReadEntry::Answer { .. });
     let mut before = before.iter().filter(said).peekable();
     let mut known = 0;
     for entry in entries {
         match before.peek() {
-            Some(next) if *next == entry => drop(before.next()),
+            Some(next) if same(next, entry) => drop(before.next()),
             Some(_) if said(&entry) => break,
             Some(_) => {}
             None => break,
@@ -273,6 +304,16 @@ fn begins_with(entries: &[ReadEntry], before: &[ReadEntry]) -> Option<usize> {
         known += 1;
     }
     before.peek().is_none().then_some(known)
+}
+
+fn same(one: &ReadEntry, other: &ReadEntry) -> bool {
+    match (one, other) {
+        (ReadEntry::Prompt { id, text, .. }, ReadEntry::Prompt { id: i, text: t, .. }) => {
+            id == i && text == t
+        }
+        (ReadEntry::Answer { text, .. }, ReadEntry::Answer { text: t, .. }) => text == t,
+        _ => false,
+    }
 }
 
 /// Each of the old ones is taken away once: the same may have been done again.
@@ -288,6 +329,12 @@ fn not_in<T: PartialEq>(mut all: Vec<T>, old: &[T]) -> Vec<T> {
 /// The name of a prompt in a session that keeps no id for it: what it says, but for its margins.
 pub fn text_mark(text: &str) -> String {
     blake3::hash(text.trim().as_bytes()).to_hex().to_string()
+}
+
+/// A time as most CLIs write it, in microseconds since 1970.
+pub(crate) fn moment(text: &str) -> Option<i64> {
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some(at.as_microsecond())
 }
 
 pub(crate) fn is_uuid(text: &str) -> bool {

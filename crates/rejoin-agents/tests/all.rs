@@ -24,6 +24,8 @@ mod gemini_command;
 mod gemini_session;
 #[path = "all/gemini_stream.rs"]
 mod gemini_stream;
+#[path = "all/heads.rs"]
+mod heads;
 #[path = "all/opencode_command.rs"]
 mod opencode_command;
 #[path = "all/opencode_session.rs"]
@@ -32,5 +34,14 @@ mod opencode_session;
 mod opencode_stream;
 #[path = "all/order.rs"]
 mod order;
+#[path = "all/said.rs"]
+mod said;
 #[path = "all/terminal.rs"]
 mod terminal;
+
+/// A tool call as it is told later.
+fn did(note: &rejoin_core::ToolNote) -> String {
+    let changed = if note.changed_file { ", changed" } else { "" };
+    let end = if note.finished { "" } else { ", no end" };
+    format!("did {} {}{changed}{end}", note.tool, note.subject)
+}

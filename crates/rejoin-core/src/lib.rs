@@ -42,8 +42,8 @@ pub use plan::{CatchUp, Prompt, Transcript, TrustedSession, TurnPlan, Way};
 pub use reason::{Reason, UnknownWord, Verdict};
 pub use scope::{Scope, ScopeValue, Scoped, in_scope, scope_differs};
 pub use situation::{
-    AfterCompaction, Capability, EnvelopeFact, FolderFact, Fresh, HistoryFacts, ModelChange,
-    PinFacts, Policy, Prefix, Request, SessionFact, Situation, SnapshotFact,
+    AfterCompaction, Altered, Capability, EnvelopeFact, FolderFact, Fresh, HistoryFacts,
+    ModelChange, PinFacts, Policy, Prefix, Request, SessionFact, Situation, SnapshotFact,
 };
 pub use summary::{SummaryFacts, summary};
 pub use transcript::{Budget, Record, TranscriptBuilder, tokens_of};

@@ -131,10 +131,18 @@ impl PinFacts<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
     Holds,
-    /// The first message of today's history that the session saw differently, if known.
+    /// What altered it, if that is known.
     Changed {
-        at: Option<i64>,
+        by: Option<Altered>,
     },
+}
+
+/// A change of the history, by the place where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Altered {
+    Edited(i64),
+    /// This message and all after it.
+    Removed(i64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

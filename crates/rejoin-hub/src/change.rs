@@ -14,9 +14,10 @@ mod undo;
 use std::collections::BTreeMap;
 
 use rejoin_core::{
-    AgentName, ConversationId, EventBody, MessageId, PinId, PinState, Reason, ScopeValue, TurnId,
+    AgentName, Altered, ConversationId, EventBody, MessageId, PinId, PinState, Reason, ScopeValue,
+    TurnId,
 };
-use rejoin_store::{Conversation, Tx};
+use rejoin_store::{Change as StoredChange, Conversation, Read, Tx};
 use serde::{Deserialize, Serialize};
 
 pub use fork::{ForkView, ForkWish};
@@ -197,6 +198,18 @@ async fn sight(tx: &mut Tx, conversation: &Conversation) -> Result<Sight> {
         sight.insert(agent, (state.value, usable));
     }
     Ok(sight)
+}
+
+/// Where a change of the history begins, if it is one.
+pub(crate) async fn altered(read: &mut Read, change: &StoredChange) -> Result<Option<Altered>> {
+    Ok(match serde_json::from_value(change.body.clone()) {
+        Ok(Undo::Edit { message, .. }) => {
+            let stored = read.message(message).await?;
+            stored.map(|m| Altered::Edited(m.message.seq))
+        }
+        Ok(Undo::Cut { from, .. }) => Some(Altered::Removed(from)),
+        Ok(Undo::Merge(_) | Undo::Reset { .. } | Undo::Settings(_)) | Err(_) => None,
+    })
 }
 
 fn gone() -> Error {

@@ -16,6 +16,7 @@ mod outlook;
 mod outside;
 mod progress;
 mod request;
+mod source;
 mod view;
 
 use rejoin_store::Store;

@@ -3,7 +3,7 @@
 
 use rejoin_core::ConversationId;
 use rejoin_core::{
-    AgentName, Budget, HistoryFacts, Message, PinState, Prefix, Record, Scope, ScopeValue,
+    AgentName, Altered, Budget, HistoryFacts, Message, PinState, Prefix, Record, Scope, ScopeValue,
     TranscriptBuilder, TurnPlan,
 };
 use rejoin_store::{Conversation, Page, Read, ScopeState, StoredPin};
@@ -58,6 +58,8 @@ impl Outlook {
     }
 }
 
+/// Changes that are looked through for the one that altered what a session has seen.
+const CHANGES: i64 = 8;
 /// How far back a fork of a fork of a fork looks for a session.
 const GENERATIONS: usize = 8;
 
@@ -86,7 +88,7 @@ impl Hub {
         let mut candidates = vec![];
         for stored in read.pins_of(c, agent).await? {
             let prefix = match &stored.pin {
-                None => Prefix::Changed { at: None },
+                None => Prefix::Changed { by: None },
                 Some(pin) => {
                     let today = read
                         .value_through(c, scope, &state, pin.seen.last_seq)
@@ -94,7 +96,8 @@ impl Hub {
                     if today == Some(pin.seen.value) {
                         Prefix::Holds
                     } else {
-                        Prefix::Changed { at: None }
+                        let by = altered(&mut read, c, pin.seen.last_seq).await?;
+                        Prefix::Changed { by }
                     }
                 }
             };
@@ -233,6 +236,19 @@ impl Hub {
         }
         Ok(builder.finish(messages, &earlier))
     }
+}
+
+/// The newest change that altered what a session has seen, as far as changes tell.
+async fn altered(read: &mut Read, c: ConversationId, seen: i64) -> Result<Option<Altered>> {
+    let changes = read.changes(c, CHANGES).await?;
+    for change in &changes {
+        let by = crate::change::altered(read, change).await?;
+        let place = by.map(|(Altered::Edited(at) | Altered::Removed(at))| at);
+        if place.is_some_and(|at| at <= seen) {
+            return Ok(by);
+        }
+    }
+    Ok(None)
 }
 
 async fn parent_of(read: &mut Read, c: ConversationId) -> Result<Option<Conversation>> {

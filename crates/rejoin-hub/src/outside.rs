@@ -6,7 +6,9 @@ use rejoin_core::{
     AgentName, ConversationId, Message, MessageState, PermissionMode, Pin, PinState, Role, Scope,
     TurnId,
 };
-use rejoin_store::{Adoption, Conversation, NewConversation, NewMessage, OUTSIDE, Tx};
+use rejoin_store::{
+    Adoption, AgentSettings, Conversation, NewConversation, NewMessage, OUTSIDE, Tx,
+};
 use serde_json::Value;
 
 use crate::Hub;
@@ -36,6 +38,8 @@ pub struct Adopted {
     /// The session, if it can be resumed; what it has seen is filled in here.
     pub pin: Option<Pin>,
     pub source: Value,
+    /// The one it goes on with; none: the agent knows.
+    pub model: Option<String>,
     pub permission: PermissionMode,
     pub scope: Scope,
 }
@@ -129,6 +133,11 @@ impl Hub {
         let now = self.clock.now();
         let id = self.clock.conversation_id()?;
         let mut tx = self.store.begin().await?;
+        let (agent, session) = (adopted.agent.as_str(), adopted.session_id.as_str());
+        if tx.adoption(agent, session).await?.is_some() {
+            let text = format!("another command has adopted {session}");
+            return Err(Error::Conflict(text));
+        }
         let first = adopted.said.first().map_or("", |s| s.text.as_str());
         tx.add_conversation(&NewConversation {
             id,
@@ -142,6 +151,14 @@ impl Hub {
             now,
         })
         .await?;
+        if adopted.model.is_some() {
+            let settings = AgentSettings {
+                model: adopted.model.clone(),
+                ..AgentSettings::default()
+            };
+            let settings = [(adopted.agent.to_string(), settings)].into();
+            tx.set_agent_settings(id, &settings).await?;
+        }
         self.say(&mut tx, id, &adopted.agent, &adopted.said, now)
             .await?;
         let conversation = tx.conversation(id).await?;

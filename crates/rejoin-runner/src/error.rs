@@ -41,6 +41,8 @@ pub enum Error {
     /// `open`: nothing was started.
     #[error("{agent}'s session cannot be opened: {why}")]
     Unopened { agent: String, why: Unopened },
+    #[error("nothing was said in session {0}")]
+    NothingSaid(String),
     #[error("{context}: {source}")]
     Io {
         context: String,

@@ -4,6 +4,7 @@
 //! started under a [`shim`]), [`pump`] (events) and [`settle`] (the session read, the cost, the
 //! end). [`recover`] walks the same way for what another process started.
 
+pub mod adopt;
 pub mod attempt;
 pub mod binary;
 pub mod config;

@@ -77,13 +77,14 @@ impl Runner {
                 taken.agents.push(was.agent.to_string());
             }
         }
+        self.take_in_sources(c, claimed, &mut taken).await?;
         Ok(taken)
     }
 
     /// What was added to a session, and the session as it is now, if all of it can be read and gone on
     /// with. If not, what was said there was said all the same, as long as it can be told from what was
     /// there before; else it is left alone: the decision then says why.
-    async fn went_on(&self, was: &Pin) -> Option<(Option<Pin>, Reading)> {
+    pub(crate) async fn went_on(&self, was: &Pin) -> Option<(Option<Pin>, Reading)> {
         let adapter = self.config.adapter(was.agent.as_str())?;
         let env = environment(&self.config, adapter);
         let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());

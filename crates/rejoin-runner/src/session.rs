@@ -9,7 +9,7 @@ use rejoin_core::{FileMark, SessionFact, SessionId};
 use crate::fork::private;
 use crate::marks;
 
-mod database;
+pub(crate) mod database;
 
 /// The sessions of one CLI beneath its home.
 #[derive(Clone, Copy)]
@@ -187,23 +187,29 @@ fn saved(run: &Path) -> PathBuf {
     run.join("session.saved")
 }
 
-/// The first file by name in a folder, of which one part may be `*`.
+/// The first file by name in a folder, of which parts may be `*`.
 fn find(home: &Path, folder: &str, begins: &str, ends: &str) -> Option<String> {
-    let folders = match folder.split_once("/*") {
-        None => vec![folder.to_owned()],
-        Some((before, after)) => named(&home.join(before), "", "")
+    folders(home, folder).into_iter().find_map(|folder| {
+        let name = named(&home.join(&folder), begins, ends)
             .into_iter()
-            .map(|name| format!("{before}/{name}{after}"))
-            .collect(),
-    };
-    folders.iter().find_map(|folder| {
-        let name = named(&home.join(folder), begins, ends).into_iter().next()?;
+            .next()?;
         Some(format!("{folder}/{name}"))
     })
 }
 
+/// The folders beneath a home that are meant by one of which parts may be `*`.
+pub(crate) fn folders(home: &Path, pattern: &str) -> Vec<String> {
+    let Some((before, after)) = pattern.split_once("/*") else {
+        return vec![pattern.to_owned()];
+    };
+    let names = named(&home.join(before), "", "").into_iter();
+    names
+        .flat_map(|name| folders(home, &format!("{before}/{name}{after}")))
+        .collect()
+}
+
 /// The names in a folder that begin and end so, in order.
-fn named(folder: &Path, begins: &str, ends: &str) -> Vec<String> {
+pub(crate) fn named(folder: &Path, begins: &str, ends: &str) -> Vec<String> {
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
     let is_it = |name: &String| {
         name.len() >= begins.len() + ends.len() && name.starts_with(begins) && name.ends_with(ends)
@@ -238,6 +244,7 @@ mod tests {
         assert_eq!(found("a/*/c", "s-", "-id.l").unwrap(), "a/x/c/s-1-id.l");
         assert_eq!(found("a/*/c", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
         assert_eq!(found("a/y/*", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
+        assert_eq!(found("a/*/*", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
         // Beginning and end do not overlap.
         assert_eq!(found("a/y/d", "s-", "-id.l"), None);
         assert_eq!(found("a/z/c", "s-", "-id.l"), None);

@@ -43,6 +43,24 @@ impl Read {
         adoption(self, agent, session).await
     }
 
+    /// Every session that is ours in some way: of a pin in whatever state, of a run, adopted. Agent,
+    /// id and conversation, one that others were merged into in their place.
+    pub async fn known_sessions(&mut self) -> Result<Vec<(String, String, ConversationId)>> {
+        let sql = "select k.agent, k.session_id, coalesce(c.redirect_to, c.id) as conversation_id
+            from (
+                select agent, session_id, conversation_id from pins
+                union select agent, session_id, conversation_id from adoptions
+                union select t.agent, a.session_id, t.conversation_id
+                    from attempts a join turns t on t.id = a.turn_id
+            ) k join conversations c on c.id = k.conversation_id";
+        let known = rows(self, sql, vals![]).await?;
+        let read = |row: &Row| {
+            let c = ConversationId::from_uuid(row.id("conversation_id")?);
+            Ok((row.text("agent")?, row.text("session_id")?, c))
+        };
+        known.iter().map(read).collect()
+    }
+
     /// Also of those that were merged into it.
     pub async fn adoptions_of(&mut self, c: ConversationId) -> Result<Vec<Adoption>> {
         let sql = "select * from adoptions where conversation_id = $1

@@ -5,7 +5,7 @@ use rejoin_core::{ConversationId, Message, MessageId, MessageState, ToolNote, Tu
 use serde_json::Value;
 
 use crate::connections::{Read, Tx};
-use crate::db::{one, rows, vals};
+use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
 use crate::messages::state_word;
 
@@ -42,18 +42,7 @@ impl Tx {
 
     /// The newest that was not taken back.
     pub async fn last_change(&mut self, c: ConversationId) -> Result<Option<Change>> {
-        let sql = "select id, kind, body, created_at from changes
-            where conversation_id = $1 and undone_at is null order by id desc limit 1";
-        let row = one(self, sql, vals![c.uuid()]).await?;
-        row.map(|row| {
-            Ok(Change {
-                id: row.int("id")?,
-                kind: row.text("kind")?,
-                body: row.json("body")?,
-                created_at: row.int("created_at")?,
-            })
-        })
-        .transpose()
+        Ok(changes(self, c, 1).await?.pop())
     }
 
     pub async fn mark_undone(&mut self, id: i64, now: i64) -> Result<()> {
@@ -157,7 +146,28 @@ impl Tx {
     }
 }
 
+/// The newest first; those that were taken back are none.
+async fn changes(at: &mut impl Ask, c: ConversationId, limit: i64) -> Result<Vec<Change>> {
+    let sql = "select id, kind, body, created_at from changes
+        where conversation_id = $1 and undone_at is null order by id desc limit $2";
+    let read = |row: &Row| {
+        Ok(Change {
+            id: row.int("id")?,
+            kind: row.text("kind")?,
+            body: row.json("body")?,
+            created_at: row.int("created_at")?,
+        })
+    };
+    let found = rows(at, sql, vals![c.uuid(), limit]).await?;
+    found.iter().map(read).collect()
+}
+
 impl Read {
+    /// The newest first; those that were taken back are none.
+    pub async fn changes(&mut self, c: ConversationId, limit: i64) -> Result<Vec<Change>> {
+        changes(self, c, limit).await
+    }
+
     /// Were its sessions given up, and not taken back since?
     pub async fn was_reset(&mut self, c: ConversationId) -> Result<bool> {
         let sql = "select 1 as found from changes

@@ -66,6 +66,15 @@ pub trait Cli: Sync {
         vec![]
     }
 
+    /// Uses the CLI as its owner does who has never heard of rejoin: begins a session, or goes on with
+    /// one of that kind.
+    fn alone(&self, session: Option<&str>, text: &str) -> Vec<String>;
+
+    /// What that needs in its environment.
+    fn alone_env(&self) -> Vec<(String, String)> {
+        vec![]
+    }
+
     /// Does it say what a turn cost?
     fn knows_money(&self) -> bool {
         false

@@ -264,6 +264,33 @@ impl World {
         command
     }
 
+    /// Lets another CLI be used here too. False: it is not installed.
+    pub fn also(&mut self, cli: &'static dyn Cli) -> bool {
+        let Some(bin) = installed(cli) else {
+            return false;
+        };
+        cli.set_up(self);
+        let agent = cli.agent().to_uppercase();
+        self.set(&format!("REJOIN_AGENTS_{agent}_BIN"), bin.to_str().unwrap());
+        true
+    }
+
+    /// Uses a CLI without rejoin, to the end of its answer.
+    #[track_caller]
+    pub fn alone(&self, cli: &dyn Cli, session: Option<&str>, text: &str) {
+        let done = Command::new(installed(cli).unwrap())
+            .args(cli.alone(session, text))
+            .current_dir(self.work())
+            .env_clear()
+            .envs(&self.env)
+            .envs(cli.alone_env())
+            .env("PWD", self.work())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
     /// Everything that this world's commands started and that still runs, zombies left out. A shim
     /// that has written how its run ended gets a moment to go.
     pub fn leftovers(&self) -> Vec<(i32, String)> {

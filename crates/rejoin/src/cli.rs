@@ -1,5 +1,6 @@
 //! The command line: one file per verb.
 
+mod adopt;
 mod archive;
 mod change;
 mod completions;
@@ -79,6 +80,7 @@ enum Command {
     Show(show::ShowArgs),
     Explain(explain::ExplainArgs),
     Search(search::SearchArgs),
+    Adopt(adopt::AdoptArgs),
     Edit(edit::EditArgs),
     Truncate(truncate::TruncateArgs),
     Retry(retry::RetryArgs),
@@ -182,6 +184,7 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
         Command::Show(args) => show::run(&app, &args).await,
         Command::Explain(args) => explain::run(&app, &args).await,
         Command::Search(args) => search::run(&app, &args).await,
+        Command::Adopt(args) => adopt::run(&app, &args).await,
         Command::Edit(args) => edit::run(&app, &args).await,
         Command::Truncate(args) => truncate::run(&app, &args).await,
         Command::Retry(args) => retry::run(&app, &args).await,

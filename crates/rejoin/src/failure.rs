@@ -53,6 +53,10 @@ impl Failure {
         Self::new(codes::NOT_FOUND, message)
     }
 
+    pub(crate) fn ambiguous(message: impl Into<String>) -> Self {
+        Self::new(codes::AMBIGUOUS, message)
+    }
+
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(codes::UNAVAILABLE, message)
     }
@@ -118,6 +122,9 @@ impl From<RunnerError> for Failure {
                 Self::new(codes::CANCELLED, text + "; the message was not kept")
             }
             RunnerError::Unopened { .. } => Self::new(codes::NOT_OPENED, text),
+            RunnerError::NothingSaid(_) => {
+                Self::conflict(text).try_this("rejoin adopt, and another one")
+            }
             RunnerError::Io { .. } => Self::unavailable(text),
             RunnerError::Internal(_) => Self::new(codes::INTERNAL, text),
         }

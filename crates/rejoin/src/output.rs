@@ -80,6 +80,11 @@ impl Output {
         write_out(&text.join("\n"));
     }
 
+    /// A line as it would be printed, for whoever arranges a screen.
+    pub(crate) fn rendered(self, line: &Line) -> String {
+        line.render(colours(std::io::stdout().is_terminal()))
+    }
+
     pub(crate) fn json(self, value: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(value) {
             if std::io::stdout().is_terminal() {

@@ -6,6 +6,7 @@
 )]
 
 mod suite {
+    mod adopt;
     mod agents;
     mod background;
     mod busy;

@@ -7,8 +7,10 @@ use rejoin_core::{MARK_OPEN, Micros};
 use serde::Deserialize;
 
 use super::neutral::message_of;
+use super::note;
+use super::stream::of_result;
 use super::wire::{Block, Content, Message, SYNTHETIC};
-use crate::session::{ReadEntry, Reading, SessionReader};
+use crate::session::{ReadEntry, Reading, SessionReader, moment};
 
 mod branch;
 
@@ -76,9 +78,19 @@ pub(super) struct Node {
     spoken: bool,
     compacts: bool,
     message: Option<String>,
+    model: Option<String>,
+    at: Option<i64>,
+    /// One for each [`ReadEntry::Did`], in order.
     calls: Vec<String>,
-    results: Vec<String>,
+    results: Vec<Returned>,
     entries: Vec<ReadEntry>,
+}
+
+/// What became of a call.
+pub(super) struct Returned {
+    id: String,
+    failed: bool,
+    denied: bool,
 }
 
 struct Damaged;
@@ -109,6 +121,7 @@ struct Head {
     parent_uuid: Option<String>,
     logical_parent_uuid: Option<String>,
     is_sidechain: Option<bool>,
+    timestamp: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -152,6 +165,8 @@ fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
         spoken: matches!(head.kind.as_str(), "user" | "assistant"),
         compacts: head.subtype.as_deref() == Some("compact_boundary"),
         message: None,
+        model: None,
+        at: head.timestamp.as_deref().and_then(moment),
         calls: vec![],
         results: vec![],
         entries: vec![],
@@ -170,16 +185,33 @@ fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
     Ok(Some(node))
 }
 
+/// The words of a person in this line, if it is such a one.
+pub(super) fn prompt_of(line: &[u8]) -> Option<String> {
+    let node = read(line).ok().flatten()?;
+    node.entries.into_iter().find_map(|entry| match entry {
+        ReadEntry::Prompt { text, .. } => Some(text),
+        ReadEntry::Answer { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
+    })
+}
+
 impl Node {
     fn assistant(&mut self, spoken: Spoken) {
         let synthetic = spoken.is_api_error_message == Some(true)
             || spoken.message.model.as_deref() == Some(SYNTHETIC);
         self.message.clone_from(&spoken.message.id);
+        if !synthetic {
+            self.model.clone_from(&spoken.message.model);
+        }
+        let at = self.at;
         for block in spoken.message.blocks() {
             match block {
                 Block::Text { .. } if synthetic => self.entries.push(ReadEntry::Synthetic),
-                Block::Text { text } => self.entries.push(ReadEntry::Answer { text }),
-                Block::ToolUse { id, .. } => self.calls.push(id),
+                Block::Text { text } => self.entries.push(ReadEntry::Answer { text, at }),
+                Block::ToolUse { id, name, input } => {
+                    self.calls.push(id);
+                    let begun = note::begun(&name, &input);
+                    self.entries.push(ReadEntry::Did(begun));
+                }
                 Block::Thinking { .. } | Block::ToolResult { .. } | Block::Other => {}
             }
         }
@@ -214,6 +246,7 @@ impl Node {
             Some(text) => ReadEntry::Prompt {
                 id: self.uuid.clone(),
                 text,
+                at: self.at,
             },
             None => ReadEntry::Synthetic,
         });
@@ -224,7 +257,19 @@ impl Node {
         for block in blocks {
             match block {
                 Block::Text { text } => texts.push(text),
-                Block::ToolResult { tool_use_id, .. } => self.results.push(tool_use_id),
+                Block::ToolResult {
+                    tool_use_id,
+                    content,
+                    is_error,
+                } => {
+                    let failed = is_error == Some(true);
+                    let denied = note::is_denial(failed, &of_result(&content));
+                    self.results.push(Returned {
+                        id: tool_use_id,
+                        failed,
+                        denied,
+                    });
+                }
                 Block::Thinking { .. } | Block::ToolUse { .. } | Block::Other => {}
             }
         }
@@ -253,6 +298,7 @@ impl Node {
             self.entries.push(ReadEntry::Prompt {
                 id: self.uuid.clone(),
                 text,
+                at: self.at,
             });
         }
     }

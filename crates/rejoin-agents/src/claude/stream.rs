@@ -21,6 +21,8 @@ use money::Money;
 use tools::Tools;
 use words::Words;
 
+pub(super) use words::of_result;
+
 /// Lines of stderr that are kept to explain an end without a result.
 const STDERR_LINES: usize = 20;
 

@@ -7,8 +7,12 @@ use crate::session::Place;
 
 const DAY: i64 = 86_400;
 
+/// A folder for each day.
+pub(super) const ANYWHERE: &str = "sessions/*/*/*";
+pub(super) const BEGINS: &str = "rollout-";
+
 /// The day is in the id, a UUIDv7. The CLI names folders by local time, so it may be the day before
-/// or after.
+/// or after. One that is elsewhere all the same (an older id, a file put there by hand) it finds too.
 pub(super) fn place(session: &SessionId) -> Place {
     let began = Uuid::try_parse(session.as_str())
         .ok()
@@ -17,8 +21,8 @@ pub(super) fn place(session: &SessionId) -> Place {
         .map(|milliseconds| milliseconds / 1000 / DAY);
     let days = began.into_iter().flat_map(|day| [day, day - 1, day + 1]);
     Place::Find {
-        folders: days.map(folder).collect(),
-        begins: "rollout-".into(),
+        folders: days.map(folder).chain([ANYWHERE.to_owned()]).collect(),
+        begins: BEGINS.into(),
         ends: format!("-{session}.jsonl"),
     }
 }
@@ -74,11 +78,12 @@ mod tests {
         let (folders, ends) = at(id);
         assert_eq!(
             folders,
-            "sessions/2026/11/15 sessions/2026/11/14 sessions/2026/11/16"
+            "sessions/2026/11/15 sessions/2026/11/14 sessions/2026/11/16 sessions/*/*/*"
         );
         assert_eq!(ends, format!("-{id}.jsonl"));
-        // No time in it: nowhere.
-        assert_eq!(at("11111111-1111-4111-8111-111111111111").0, "");
+        // No time in it: anywhere.
+        let (folders, _) = at("11111111-1111-4111-8111-111111111111");
+        assert_eq!(folders, ANYWHERE);
     }
 
     #[test]

@@ -5,15 +5,23 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::wire::{Tokens, one_line};
+use crate::session::moment;
 
 #[derive(Deserialize)]
 pub(super) struct Line {
     /// Contiguous; a fork goes on counting from where it left its parent.
     pub(super) ordinal: Option<u64>,
+    timestamp: Option<String>,
     #[serde(rename = "type")]
     pub(super) kind: String,
     #[serde(default)]
     pub(super) payload: Value,
+}
+
+impl Line {
+    pub(super) fn at(&self) -> Option<i64> {
+        self.timestamp.as_deref().and_then(moment)
+    }
 }
 
 /// The line that says whose session it is, with another id; everything else in it stays as it is. The
@@ -105,6 +113,18 @@ impl Call {
         let parsed: Value = serde_json::from_str(arguments).unwrap_or_default();
         let command = parsed["cmd"].as_str().or(self.input.as_deref());
         one_line(command.unwrap_or(arguments))
+    }
+
+    /// The files a patch names, where nothing else says which it changed.
+    pub(super) fn patched(&self) -> Option<String> {
+        let patch = self.input.as_deref()?;
+        let named = patch.lines().filter_map(|line| {
+            let line = line.strip_prefix("*** ")?;
+            let kinds = ["Add File: ", "Update File: ", "Delete File: "];
+            kinds.iter().find_map(|kind| line.strip_prefix(kind))
+        });
+        let named: Vec<&str> = named.collect();
+        (!named.is_empty()).then(|| one_line(&named.join(" ")))
     }
 
     /// A text, or blocks of text.

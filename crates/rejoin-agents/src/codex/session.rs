@@ -8,6 +8,7 @@ use rejoin_core::{Context, ToolNote, Usage, strip};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::ledger::Ledger;
 use super::neutral;
 use super::rollout::{Call, Counted, Line, Spoken};
 use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
@@ -25,6 +26,7 @@ pub(super) struct Reader {
     answered: HashMap<String, String>,
     /// Calls of which the stream told as well.
     told: HashSet<String>,
+    ledger: Ledger,
     reading: Reading,
 }
 
@@ -47,6 +49,7 @@ impl Reader {
             calls: HashMap::new(),
             answered: HashMap::new(),
             told: HashSet::new(),
+            ledger: Ledger::default(),
             reading,
         }
     }
@@ -63,7 +66,7 @@ impl SessionReader for Reader {
         };
         self.count(&line);
         match line.kind.as_str() {
-            "response_item" => self.item(line.payload),
+            "response_item" => self.item(line.at(), line.payload),
             "event_msg" => self.event(&line.payload),
             "compacted" => self.compacted(&line.payload),
             "session_meta" => self.named(&line.payload["model_provider"]),
@@ -80,6 +83,14 @@ impl SessionReader for Reader {
         let open = |id: &&String| !self.answered.contains_key(*id);
         self.reading.orphaned_calls = self.calls.keys().filter(open).count() as u64;
         self.reading.denied = self.denied();
+        let entries = &mut self.reading.entries;
+        let refused: Vec<&String> = self
+            .answered
+            .iter()
+            .filter(|(_, said)| refused(said))
+            .map(|(id, _)| id)
+            .collect();
+        std::mem::take(&mut self.ledger).without(entries, &refused);
         let at = match self.last {
             Some(last) => Some(last.to_string()),
             None => (self.lines > 0)
@@ -120,26 +131,29 @@ impl Reader {
         self.reading.provider = provider.or(self.reading.provider.take());
     }
 
-    fn item(&mut self, payload: Value) {
+    fn item(&mut self, at: Option<i64>, payload: Value) {
         let kind = payload["type"].as_str().unwrap_or_default().to_owned();
         match kind.as_str() {
             "message" => match Spoken::deserialize(payload) {
-                Ok(spoken) => self.spoken(&spoken),
+                Ok(spoken) => self.spoken(at, &spoken),
                 Err(_) => self.reading.damaged_lines += 1,
             },
             "function_call" | "custom_tool_call" | "local_shell_call" => {
                 if let Ok(call) = Call::deserialize(payload)
                     && let Some(id) = call.id.clone()
                 {
+                    self.ledger.call(&mut self.reading.entries, &id, &call);
                     self.calls.insert(id, call);
                 }
             }
             "function_call_output" | "custom_tool_call_output" => {
                 if let Ok(output) = Call::deserialize(payload) {
-                    let said = output.said();
-                    self.answered.insert(output.id.unwrap_or_default(), said);
+                    let (said, id) = (output.said(), output.id.unwrap_or_default());
+                    self.ledger.ended(&mut self.reading.entries, &id, &said);
+                    self.answered.insert(id, said);
                 }
             }
+            "web_search_call" => Ledger::search(&mut self.reading.entries, &payload),
             "compaction" | "compaction_summary" | "context_compaction" => {
                 self.reading.compacted = true;
             }
@@ -147,16 +161,17 @@ impl Reader {
         }
     }
 
-    fn spoken(&mut self, spoken: &Spoken) {
+    fn spoken(&mut self, at: Option<i64>, spoken: &Spoken) {
         let text = spoken.text();
         let entry = match spoken.role.as_str() {
-            "assistant" => ReadEntry::Answer { text },
+            "assistant" => ReadEntry::Answer { text, at },
             "user" if spoken.by_a_person() => {
                 let id = text_mark(&text);
                 self.reading.prompts.push(id.clone());
                 ReadEntry::Prompt {
                     id,
                     text: strip(&neutral::said(&text)).trim().to_owned(),
+                    at,
                 }
             }
             _ => ReadEntry::Synthetic,
@@ -174,6 +189,16 @@ impl Reader {
             Some("item_completed") => {
                 let id = payload["item"]["id"].as_str().unwrap_or_default();
                 self.told.insert(id.to_owned());
+                let changes = &payload["item"]["changes"];
+                if payload["item"]["status"] == "completed" {
+                    let entries = &mut self.reading.entries;
+                    self.ledger.patched(entries, id, changes);
+                }
+            }
+            Some("patch_apply_end") if payload["success"] == true => {
+                let id = payload["call_id"].as_str().unwrap_or_default();
+                let entries = &mut self.reading.entries;
+                self.ledger.patched(entries, id, &payload["changes"]);
             }
             Some("thread_settings_applied") => {
                 self.named(&payload["thread_settings"]["model_provider_id"]);
@@ -203,7 +228,7 @@ impl Reader {
         let summary = payload["message"].as_str().unwrap_or_default();
         let is_it = |entry: &&mut ReadEntry| matches!(entry, ReadEntry::Answer { .. });
         if let Some(entry) = self.reading.entries.iter_mut().rev().find(is_it)
-            && matches!(entry, ReadEntry::Answer { text } if summary.ends_with(text.as_str()))
+            && matches!(entry, ReadEntry::Answer { text, .. } if summary.ends_with(text.as_str()))
         {
             *entry = ReadEntry::Synthetic;
         }
@@ -215,7 +240,10 @@ impl Reader {
             let entries = &mut self.reading.entries;
             let prompt = |entry: &ReadEntry| matches!(entry, ReadEntry::Prompt { .. });
             match entries.iter().rposition(prompt) {
-                Some(at) => entries.truncate(at),
+                Some(at) => {
+                    entries.truncate(at);
+                    self.ledger.cut(at);
+                }
                 // Some of what was confirmed is gone.
                 None => {
                     self.reading.connected &= self.confirmed.is_none();
@@ -253,8 +281,7 @@ impl Reader {
             let stopped = call.name == "exec_command"
                 && output.contains("Process exited with code ")
                 && !output.contains("Process exited with code 0");
-            let rejected = output.contains("rejected") || output.contains("reject command");
-            if stopped || rejected || output.starts_with("unsupported call: ") {
+            if stopped || refused(output) {
                 denied.push(Denied {
                     tool: call.name.clone(),
                     id: id.clone(),
@@ -265,4 +292,11 @@ impl Reader {
         denied.sort_by(|a, b| a.id.cmp(&b.id));
         denied
     }
+}
+
+/// Nothing was run, unlike what a sandbox stopped: that may have done a part.
+fn refused(output: &str) -> bool {
+    output.contains("rejected")
+        || output.contains("reject command")
+        || output.starts_with("unsupported call: ")
 }

@@ -36,6 +36,11 @@ fn overlay_root(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     base(env).map(|base| base.join(OWN).join(OURS))
 }
 
+/// The user's own.
+pub(super) fn own(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    base(env).map(|base| base.join(OWN))
+}
+
 pub(super) fn home(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     overlay_root(env).map(|root| root.join(OWN))
 }

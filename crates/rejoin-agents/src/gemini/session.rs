@@ -15,9 +15,9 @@ mod record;
 
 use cursor::Cursor;
 use history::History;
-use record::{Record, Said};
 
 pub(super) use mend::mend;
+pub(super) use record::{Message, Record, Said, read};
 
 /// What the CLI itself says in the model's stead: to its summary of an older history, and where a
 /// turn failed after a tool had run.
@@ -45,6 +45,8 @@ pub(super) struct Reader {
     sessions: Vec<String>,
     /// Ids of what stands in place of an older history.
     summaries: Vec<String>,
+    /// What was said before those, and is in the list no more.
+    summed_up: Vec<ReadEntry>,
     compacted: bool,
     damaged: u64,
 }
@@ -61,6 +63,7 @@ impl Reader {
             prompts: vec![],
             sessions: vec![],
             summaries: vec![],
+            summed_up: vec![],
             compacted: false,
             damaged: 0,
         }
@@ -86,13 +89,18 @@ impl Reader {
         }
     }
 
-    fn replace(&mut self, messages: Vec<record::Message>) {
+    fn replace(&mut self, messages: Vec<Message>) {
         let had = self.history.said().count();
         let has = messages.iter().filter(|m| m.is_said()).count();
         let summaries = summaries(&messages);
         let new: Vec<String> = summaries
             .filter(|id| !self.summaries.contains(id))
             .collect();
+        if !new.is_empty() {
+            let stays = |id: &str| messages.iter().any(|message| message.id() == id);
+            let gone = self.entries(|id| !stays(id));
+            self.summed_up.extend(gone);
+        }
         self.summaries.extend(new.iter().cloned());
         for message in &messages {
             self.note(message);
@@ -120,7 +128,26 @@ impl Reader {
         before.begins(self.history.said().map(|(_, said)| said))
     }
 
-    fn note(&mut self, message: &record::Message) {
+    /// What was said and done since what was confirmed, of these messages.
+    fn entries(&self, of: impl Fn(&str) -> bool) -> Vec<ReadEntry> {
+        let old = self.known.as_deref().unwrap_or_default();
+        let returned = self.history.returned();
+        let mut entries = vec![];
+        for (message, said) in self.history.after(old) {
+            if !of(message.id()) {
+                continue;
+            }
+            let summary = self.summaries.iter().any(|id| id == message.id());
+            entries.extend(said.map(|said| match said {
+                Said::Prompt { .. } if summary => ReadEntry::Synthetic,
+                Said::Prompt { .. } | Said::Answer { .. } => entry(said, message.at()),
+            }));
+            entries.extend(message.did(&returned).into_iter().map(ReadEntry::Did));
+        }
+        entries
+    }
+
+    fn note(&mut self, message: &Message) {
         if self.summaries.iter().any(|id| id == message.id()) {
             return;
         }
@@ -135,7 +162,7 @@ impl SessionReader for Reader {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        match record::read(line) {
+        match read(line) {
             Some(record) => self.apply(record),
             None => self.damaged += 1,
         }
@@ -165,12 +192,11 @@ impl SessionReader for Reader {
                 prompts.push(mark.clone());
             }
         }
-        let said = self.history.said().filter(|(id, _)| is_new(id));
-        let entries = said.map(|(id, said)| match said {
-            Said::Prompt { .. } if self.summaries.iter().any(|s| s == id) => ReadEntry::Synthetic,
-            Said::Prompt { .. } | Said::Answer { .. } => entry(said),
-        });
-        let entries = entries.collect();
+        let now = self.entries(|_| true);
+        let summed_up = self.summed_up.len();
+        let entries = self.summed_up.into_iter().chain(now).collect();
+        let spoke = self.history.messages().filter_map(Message::model);
+        let model = spoke.last().map(str::to_owned);
         Reading {
             entries,
             prompts,
@@ -179,6 +205,8 @@ impl SessionReader for Reader {
             damaged_lines: self.damaged,
             orphaned_calls: self.history.orphans(),
             compacted: self.compacted,
+            summed_up,
+            model,
             repeats: self.history.repeats(),
             session: self.sessions.into_iter().next(),
             cursor: Some(cursor.to_string()),
@@ -188,7 +216,7 @@ impl SessionReader for Reader {
 }
 
 /// Which of these the CLI made of an older history.
-fn summaries(messages: &[record::Message]) -> impl Iterator<Item = String> {
+fn summaries(messages: &[Message]) -> impl Iterator<Item = String> {
     messages.windows(2).filter_map(|pair| {
         let answered =
             matches!(pair[1].said(), Some(Said::Answer { text }) if text.trim() == TO_A_SUMMARY);
@@ -197,7 +225,7 @@ fn summaries(messages: &[record::Message]) -> impl Iterator<Item = String> {
     })
 }
 
-fn entry(said: &Said) -> ReadEntry {
+fn entry(said: &Said, at: Option<i64>) -> ReadEntry {
     match said {
         Said::Prompt { text, .. } if CLI_PROMPTS.iter().any(|w| text.starts_with(w)) => {
             ReadEntry::Synthetic
@@ -205,8 +233,12 @@ fn entry(said: &Said) -> ReadEntry {
         Said::Prompt { mark, text } => ReadEntry::Prompt {
             id: mark.clone(),
             text: neutral::message_of(text),
+            at,
         },
         Said::Answer { text } if CLI_ANSWERS.contains(&text.trim()) => ReadEntry::Synthetic,
-        Said::Answer { text } => ReadEntry::Answer { text: text.clone() },
+        Said::Answer { text } => ReadEntry::Answer {
+            text: text.clone(),
+            at,
+        },
     }
 }

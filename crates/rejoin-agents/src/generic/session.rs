@@ -42,9 +42,12 @@ impl SessionReader for Reader {
             self.reading.entries.push(ReadEntry::Prompt {
                 id,
                 text: strip(&said),
+                at: None,
             });
         } else if let Some(text) = text(&self.assistant) {
-            self.reading.entries.push(ReadEntry::Answer { text });
+            self.reading
+                .entries
+                .push(ReadEntry::Answer { text, at: None });
         }
     }
 

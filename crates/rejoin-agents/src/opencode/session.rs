@@ -95,6 +95,14 @@ struct Message {
     provider: Option<String>,
     #[serde(rename = "modelID")]
     model: Option<String>,
+    #[serde(default)]
+    time: Value,
+}
+
+impl Message {
+    fn at(&self) -> Option<i64> {
+        self.time["created"].as_i64()?.checked_mul(1000)
+    }
 }
 
 impl SessionReader for Reader {
@@ -118,7 +126,7 @@ impl SessionReader for Reader {
         self.reading.only_added &= self.cursor.as_ref().is_some_and(later);
         self.reading.cursor = Some(row.id.clone());
         match row.message.role.as_str() {
-            "user" => self.user(&row.parts),
+            "user" => self.user(row.message.at(), &row.parts),
             "assistant" => self.assistant(row.message, row.parts),
             _ => self.reading.entries.push(ReadEntry::Synthetic),
         }
@@ -135,7 +143,7 @@ impl SessionReader for Reader {
 }
 
 impl Reader {
-    fn user(&mut self, parts: &[Value]) {
+    fn user(&mut self, at: Option<i64>, parts: &[Value]) {
         self.reading.compacted |= parts.iter().any(|part| part["type"] == "compaction");
         let mut texts = parts.iter().filter(|part| is_said(part)).peekable();
         if texts.peek().is_none() {
@@ -147,10 +155,13 @@ impl Reader {
         let id = text_mark(&text);
         self.reading.prompts.push(id.clone());
         let text = strip(&text);
-        self.reading.entries.push(ReadEntry::Prompt { id, text });
+        self.reading
+            .entries
+            .push(ReadEntry::Prompt { id, text, at });
     }
 
     fn assistant(&mut self, message: Message, parts: Vec<Value>) {
+        let at = message.at();
         let summary = message.summary == true || message.mode.as_deref() == Some("compaction");
         self.reading.compacted |= summary;
         // It was still being written: what the CLI would make of it is not known.
@@ -165,7 +176,7 @@ impl Reader {
                 self.tool(part);
             } else if is_said(&part) && !summary && message.error.is_none() {
                 let text = part["text"].as_str().unwrap_or_default().to_owned();
-                self.reading.entries.push(ReadEntry::Answer { text });
+                self.reading.entries.push(ReadEntry::Answer { text, at });
             }
         }
         if summary || message.error.is_some() {
@@ -180,6 +191,9 @@ impl Reader {
         };
         self.reading.orphaned_calls += u64::from(!part.ended());
         let note: Option<ToolNote> = part.note();
+        self.reading
+            .entries
+            .extend(note.clone().map(ReadEntry::Did));
         self.reading.begun.extend(note);
     }
 }

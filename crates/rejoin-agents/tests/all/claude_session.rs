@@ -3,6 +3,8 @@
 use rejoin_agents::{End, ReadEntry, Reading, adapter};
 use rejoin_core::Outcome;
 
+use crate::did;
+
 fn fixture(name: &str) -> Vec<Vec<u8>> {
     let path = format!("{}/fixtures/claude/{name}", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -28,8 +30,9 @@ fn told(reading: &Reading) -> String {
         .entries
         .iter()
         .map(|entry| match entry {
-            ReadEntry::Prompt { id, text } => format!("prompt {} {}", &id[..6], short(text)),
-            ReadEntry::Answer { text } => format!("answer {}", short(text)),
+            ReadEntry::Prompt { id, text, .. } => format!("prompt {} {}", &id[..6], short(text)),
+            ReadEntry::Answer { text, .. } => format!("answer {}", short(text)),
+            ReadEntry::Did(note) => did(note),
             ReadEntry::Synthetic => "synthetic".into(),
         })
         .collect();
@@ -111,15 +114,15 @@ fn turn_by_turn() {
                 .iter()
                 .filter_map(|e| match e {
                     ReadEntry::Prompt { id, .. } => Some(id),
-                    ReadEntry::Answer { .. } | ReadEntry::Synthetic => None,
+                    ReadEntry::Answer { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
                 })
                 .collect();
             let answer: String = reading
                 .entries
                 .iter()
                 .filter_map(|e| match e {
-                    ReadEntry::Answer { text } => Some(text.as_str()),
-                    ReadEntry::Prompt { .. } | ReadEntry::Synthetic => None,
+                    ReadEntry::Answer { text, .. } => Some(text.as_str()),
+                    ReadEntry::Prompt { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
                 })
                 .collect();
             assert_eq!(prompts.len(), 1, "{name} {from}..{to}: {}", told(&reading));
@@ -284,6 +287,7 @@ fn what_rejoin_added_is_not_the_message() {
         vec![ReadEntry::Prompt {
             id: "u-1".into(),
             text: t.into(),
+            at: None,
         }]
     };
     let end = text("<rejoin>end of message</rejoin>");

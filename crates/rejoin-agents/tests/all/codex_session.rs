@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use rejoin_agents::{ReadEntry, Reading, adapter, text_mark};
 use serde_json::{Value, json};
 
+use crate::did;
+
 const FOLDER: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/fixtures/codex/0.166.0/sessions"
@@ -49,7 +51,8 @@ fn told(reading: &Reading) -> String {
     for entry in &reading.entries {
         match entry {
             ReadEntry::Prompt { text, .. } => writeln!(out, "  prompt {text:?}").unwrap(),
-            ReadEntry::Answer { text } => writeln!(out, "  answer {text:?}").unwrap(),
+            ReadEntry::Answer { text, .. } => writeln!(out, "  answer {text:?}").unwrap(),
+            ReadEntry::Did(note) => writeln!(out, "  {}", did(note)).unwrap(),
             ReadEntry::Synthetic => writeln!(out, "  synthetic").unwrap(),
         }
     }
@@ -140,8 +143,8 @@ fn turn_by_turn() {
 
 fn answer(entry: &ReadEntry) -> Option<&str> {
     match entry {
-        ReadEntry::Answer { text } => Some(text),
-        ReadEntry::Prompt { .. } | ReadEntry::Synthetic => None,
+        ReadEntry::Answer { text, .. } => Some(text),
+        ReadEntry::Prompt { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
     }
 }
 
@@ -237,6 +240,7 @@ fn whose_words_they_are() {
         vec![ReadEntry::Prompt {
             id: text_mark(sent),
             text: text.into(),
+            at: None,
         }]
     };
     let looks = "<environment_context> is what I ask about";

@@ -107,17 +107,21 @@ fn asked(id: &str) -> ReadEntry {
     ReadEntry::Prompt {
         id: id.into(),
         text: id.to_uppercase(),
+        at: None,
     }
 }
 
 fn told(text: &str) -> ReadEntry {
-    ReadEntry::Answer { text: text.into() }
+    ReadEntry::Answer {
+        text: text.into(),
+        at: None,
+    }
 }
 
 fn reading(entries: Vec<ReadEntry>) -> Reading {
     let prompts = entries.iter().filter_map(|entry| match entry {
         ReadEntry::Prompt { id, .. } => Some(id.clone()),
-        ReadEntry::Answer { .. } | ReadEntry::Synthetic => None,
+        ReadEntry::Answer { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
     });
     Reading {
         prompts: prompts.collect(),

@@ -144,6 +144,15 @@ fn feed(adapter: &dyn Adapter, bytes: &[u8], stderr: &[u8], dice: &mut Dice) {
     }
     let reading = reader.finish();
     let _judged = reading.confirms("prompt", &ran.text);
+    let _messages = reading.said();
+    let name = "tmp/x/b731fd0c-68de-4452-a02a-ef7d040b8069.jsonl";
+    let mut head = adapter.head(name, Some("/x"), &|_| Some(bytes.to_vec()));
+    for line in bytes.split(|b| *b == b'\n') {
+        head.line(line);
+        adapter.ancestor(line);
+    }
+    head.finish();
+    adapter.as_lines(bytes);
     // What it would read on from must be readable too.
     let mut again = adapter.reader(reading.cursor.as_deref());
     again.line(bytes);

@@ -3,6 +3,8 @@
 use rejoin_agents::{ReadEntry, Reading, adapter};
 use serde_json::{Value, json};
 
+use crate::did;
+
 fn fixture(name: &str) -> Vec<Vec<u8>> {
     let root = env!("CARGO_MANIFEST_DIR");
     let path = format!("{root}/fixtures/gemini/0.61.0/sessions/{name}.jsonl");
@@ -29,8 +31,9 @@ fn told(reading: &Reading) -> String {
         .entries
         .iter()
         .map(|entry| match entry {
-            ReadEntry::Prompt { id, text } => format!("prompt {} {}", &id[..6], short(text)),
-            ReadEntry::Answer { text } => format!("answer {}", short(text)),
+            ReadEntry::Prompt { id, text, .. } => format!("prompt {} {}", &id[..6], short(text)),
+            ReadEntry::Answer { text, .. } => format!("answer {}", short(text)),
+            ReadEntry::Did(note) => did(note),
             ReadEntry::Synthetic => "synthetic".into(),
         })
         .collect();
@@ -132,7 +135,7 @@ fn a_compacted_session_is_read_on() {
             panic!("{from}..{to}: {}", told(&reading))
         };
         let answer = reading.entries.last().unwrap();
-        let ReadEntry::Answer { text } = answer else {
+        let ReadEntry::Answer { text, .. } = answer else {
             panic!("{answer:?}")
         };
         assert_eq!(reading.confirms(prompt, text), Ok(()), "{}", told(&reading));
@@ -222,8 +225,8 @@ fn what_was_taken_back_is_not_there() {
         .entries
         .iter()
         .map(|entry| match entry {
-            ReadEntry::Prompt { text, .. } | ReadEntry::Answer { text } => text.clone(),
-            ReadEntry::Synthetic => String::new(),
+            ReadEntry::Prompt { text, .. } | ReadEntry::Answer { text, .. } => text.clone(),
+            ReadEntry::Did(_) | ReadEntry::Synthetic => String::new(),
         })
         .collect();
     assert_eq!(texts, ["one", "two", "four again"]);

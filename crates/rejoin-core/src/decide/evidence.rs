@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::agent::Runtime;
 use crate::ids::SessionId;
-use crate::situation::Fresh;
+use crate::situation::{Altered, Fresh};
 use crate::usage::Context;
 
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ pub enum Evidence<'a> {
     },
     Changed {
         seen: u64,
-        at: Option<i64>,
+        by: Option<Altered>,
     },
     OtherFolder(&'a str),
     Runtime {
@@ -82,13 +82,15 @@ impl fmt::Display for Evidence<'_> {
                 write!(f, "{failures} failed turns in a row, limit {limit}")
             }
             Self::Seen { seen, messages } => write!(f, "seen through message {seen} of {messages}"),
-            Self::Changed { seen, at: Some(at) } => {
-                write!(
-                    f,
-                    "the session saw {seen} messages; message {at} is no longer what it saw"
-                )
-            }
-            Self::Changed { seen, at: None } => {
+            Self::Changed {
+                by: Some(Altered::Edited(at)),
+                ..
+            } => write!(f, "message {at} was edited"),
+            Self::Changed {
+                by: Some(Altered::Removed(at)),
+                ..
+            } => write!(f, "message {at} and what followed it were removed"),
+            Self::Changed { seen, by: None } => {
                 write!(
                     f,
                     "the session saw {seen} messages that are no longer the history"

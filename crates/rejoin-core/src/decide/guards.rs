@@ -139,10 +139,10 @@ fn history<'a>(s: &Situation<'a>) -> Answer<'a> {
         match facts.prefix {
             Prefix::Holds if fits => Answer::Ok(Evidence::Seen { seen, messages }),
             Prefix::Holds => {
-                Answer::No(Reason::HistoryChanged, Evidence::Changed { seen, at: None })
+                Answer::No(Reason::HistoryChanged, Evidence::Changed { seen, by: None })
             }
-            Prefix::Changed { at } => {
-                Answer::No(Reason::HistoryChanged, Evidence::Changed { seen, at })
+            Prefix::Changed { by } => {
+                Answer::No(Reason::HistoryChanged, Evidence::Changed { seen, by })
             }
         }
     })

@@ -322,7 +322,9 @@ fn the_context_threshold_is_the_configured_one() {
 #[test]
 fn every_check_says_what_it_saw() {
     let case = Case {
-        prefix: Prefix::Changed { at: Some(2) },
+        prefix: Prefix::Changed {
+            by: Some(crate::Altered::Edited(2)),
+        },
         folder: FolderFact::Other,
         runtime: Answers::Older,
         context: Some((85, 100)),
@@ -354,7 +356,7 @@ fn every_check_says_what_it_saw() {
             "+ capability: resume proven on this binary",
             "+ session: s-1",
             "+ breaker: 1 failed turns in a row, limit 2",
-            "! history: the session saw 4 messages; message 2 is no longer what it saw",
+            "! history: message 2 was edited",
             "! folder: the session belongs to /w",
             "! runtime: written by claude 2.1.197, here is claude 2.1.99",
             "- provider: does not apply",

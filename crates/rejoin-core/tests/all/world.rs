@@ -242,7 +242,7 @@ impl World {
         if holds {
             Prefix::Holds
         } else {
-            Prefix::Changed { at: None }
+            Prefix::Changed { by: None }
         }
     }
 

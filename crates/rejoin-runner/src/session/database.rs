@@ -45,6 +45,78 @@ pub(super) async fn rows(
     rows
 }
 
+/// One text per row of a database that is not ours: nothing in it is changed, its log included.
+pub(crate) async fn rows_of_others(path: &Path, query: &'static str) -> io::Result<Vec<String>> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true);
+    let mut at = options.connect().await.map_err(io::Error::other)?;
+    let found = sqlx::query(query).fetch_all(&mut at).await;
+    at.close().await.map_err(io::Error::other)?;
+    let text = |row: &sqlx::sqlite::SqliteRow| row.try_get::<String, _>(0);
+    let texts = found.map_err(io::Error::other)?;
+    let texts = texts.iter().map(text).collect::<Result<_, _>>();
+    texts.map_err(io::Error::other)
+}
+
+/// What is taken of a database that is not ours.
+pub(crate) struct Taking {
+    pub(crate) statements: &'static [&'static str],
+    /// In the names of tables that are taken whole.
+    pub(crate) whole: &'static str,
+}
+
+/// Makes a new database of a part of another, which is only read. `parameter`: of the statements.
+pub(crate) async fn take_out(
+    from: &Path,
+    to: &Path,
+    taking: &Taking,
+    parameter: &str,
+) -> io::Result<()> {
+    // Else it would be made, empty.
+    fs_err::metadata(from)?;
+    let options = SqliteConnectOptions::new()
+        .filename(to)
+        .create_if_missing(true)
+        .foreign_keys(false);
+    let mut at = options.connect().await.map_err(io::Error::other)?;
+    let done = take(&mut at, from, taking, parameter).await;
+    at.close().await.map_err(io::Error::other)?;
+    done.map_err(io::Error::other)
+}
+
+async fn take(
+    at: &mut SqliteConnection,
+    from: &Path,
+    taking: &Taking,
+    parameter: &str,
+) -> sqlx::Result<()> {
+    let escaped = from.to_string_lossy().replace('%', "%25");
+    let escaped = escaped.replace('?', "%3f").replace('#', "%23");
+    sqlx::query("attach database $1 as own")
+        .bind(format!("file:{escaped}?mode=ro"))
+        .execute(&mut *at)
+        .await?;
+    let mut tx = at.begin().await?;
+    let made = "select name, sql from own.sqlite_master
+        where sql is not null and name not like 'sqlite_%' and type in ('table', 'index')
+        order by type desc";
+    for row in sqlx::query(made).fetch_all(&mut *tx).await? {
+        let (name, sql): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut *tx).await?;
+        if name.contains(taking.whole) && !name.contains('"') {
+            let all = format!("insert or ignore into main.\"{name}\" select * from own.\"{name}\"");
+            // An index has no rows.
+            let _copied = sqlx::query(AssertSqlSafe(all)).execute(&mut *tx).await;
+        }
+    }
+    for statement in taking.statements {
+        let query = sqlx::query(AssertSqlSafe(*statement)).bind(parameter.to_owned());
+        query.execute(&mut *tx).await?;
+    }
+    tx.commit().await?;
+    sqlx::query("detach database own").execute(&mut *at).await?;
+    Ok(())
+}
+
 /// Gives the number of rows that were changed.
 pub(super) async fn rewrite(
     path: &Path,

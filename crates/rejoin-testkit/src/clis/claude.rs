@@ -67,6 +67,13 @@ impl Cli for Claude {
         ["-p", "--resume", session, text].map(str::to_owned).into()
     }
 
+    fn alone(&self, session: Option<&str>, text: &str) -> Vec<String> {
+        let resume = session.map(|session| ["--resume", session]);
+        let args = ["-p", "--model", "sonnet"].into_iter();
+        let args = args.chain(resume.into_iter().flatten()).chain([text]);
+        args.map(str::to_owned).collect()
+    }
+
     fn knows_money(&self) -> bool {
         true
     }

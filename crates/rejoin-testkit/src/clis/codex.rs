@@ -58,6 +58,13 @@ impl Cli for Codex {
         None
     }
 
+    fn alone(&self, session: Option<&str>, text: &str) -> Vec<String> {
+        let before = ["exec", "-s", "read-only", "--skip-git-repo-check"];
+        let resume = session.map(|session| ["resume", session]);
+        let args = before.into_iter().chain(resume.into_iter().flatten());
+        args.chain([text]).map(str::to_owned).collect()
+    }
+
     fn by_hand(&self, session: &str, text: &str) -> Vec<String> {
         let before = ["exec", "-s", "read-only", "--skip-git-repo-check"];
         let args = before.into_iter().chain(["resume", session, text]);

@@ -86,6 +86,20 @@ impl Cli for Gemini {
         .into()
     }
 
+    fn alone(&self, session: Option<&str>, text: &str) -> Vec<String> {
+        let resume = session.map(|session| ["--resume", session]);
+        let args = resume.into_iter().flatten();
+        let args = args.chain(["-m", self.models()[0], "-p", text]);
+        args.map(str::to_owned).collect()
+    }
+
+    fn alone_env(&self) -> Vec<(String, String)> {
+        let names = ["GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_CLI_NO_RELAUNCH"];
+        names
+            .map(|name| (name.to_owned(), "true".to_owned()))
+            .into()
+    }
+
     fn streaming(&self) -> Option<&'static str> {
         Some("\"delta\":true")
     }

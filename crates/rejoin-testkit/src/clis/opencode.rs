@@ -107,6 +107,14 @@ impl Cli for OpenCode {
         vec![("OPENCODE_DB".into(), file.to_str().unwrap().into())]
     }
 
+    fn alone(&self, session: Option<&str>, text: &str) -> Vec<String> {
+        let begun = ["--title", "by hand"];
+        let which = session.map_or(begun, |session| ["-s", session]);
+        let args = ["run"].into_iter().chain(which);
+        let args = args.chain(["-m", self.models()[0], text]);
+        args.map(str::to_owned).collect()
+    }
+
     fn knows_money(&self) -> bool {
         true
     }

@@ -55,6 +55,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "reset, set",
                 "New sessions next time; model, permission, scope, …",
             ),
+            ("adopt", "Bring in sessions the agents made on their own"),
             (
                 "rename, archive, delete",
                 "Another title; put away; delete for good",

@@ -37,7 +37,7 @@ fn assert_forked(world: &World, turn: &Value, parent: &str) {
 /// Issue 5.4, D-25: the first turn goes on with a copy; the parent's session is not touched by it,
 /// nor by any later one; and the same for a fork of the fork.
 fn at_the_newest_message(world: World) {
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let first = parent.says(&world, 1, "started");
     parent.says(&world, 2, "resumed");
     let session = first["session_id"].as_str().unwrap();
@@ -80,7 +80,7 @@ fn keeps_lines(world: &World) -> bool {
 /// Issue 5.4: also where the parent's session has seen more by now, whether the fork was made before
 /// or after that; where its earlier end cannot be had, all is told.
 fn at_an_earlier_message(world: World) {
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let first = parent.says(&world, 1, "started");
     let session = first["session_id"].as_str().unwrap();
     let mut early = parent.fork(&world, "early", &[]);

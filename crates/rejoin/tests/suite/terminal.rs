@@ -93,7 +93,7 @@ impl Terminal {
 
     pub(super) fn keys(&self, line: &str) {
         self.type_in(line);
-        self.press("Enter");
+        self.press(&["Enter"]);
     }
 
     pub(super) fn type_in(&self, text: &str) {
@@ -101,10 +101,12 @@ impl Terminal {
         assert!(typed.unwrap().success());
     }
 
-    /// A key by the name that tmux has for it.
-    pub(super) fn press(&self, key: &str) {
-        let pressed = self.tmux(&["send-keys", "-t", "t", key]).status();
-        assert!(pressed.unwrap().success());
+    /// Single keys, as tmux names them; other text is typed.
+    pub(super) fn press(&self, keys: &[&str]) {
+        for key in keys {
+            let sent = self.tmux(&["send-keys", "-t", "t", key]).status();
+            assert!(sent.unwrap().success());
+        }
     }
 
     pub(super) fn wait_until(&self, mut done: impl FnMut(&str) -> bool) -> String {

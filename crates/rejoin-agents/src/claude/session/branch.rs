@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::super::note;
 use super::Node;
 use crate::session::{ReadEntry, Reading};
 
@@ -48,7 +49,7 @@ impl Tree {
         let prompts = self.nodes.iter().flat_map(|node| &node.entries);
         let prompts = prompts.filter_map(|entry| match entry {
             ReadEntry::Prompt { id, .. } => Some(id.clone()),
-            ReadEntry::Answer { .. } | ReadEntry::Synthetic => None,
+            ReadEntry::Answer { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
         });
         let prompts = prompts.collect();
         let (mut on_branch, connected) = self.chain(leaf);
@@ -60,17 +61,24 @@ impl Tree {
             cursor: self.cursor_from(Some(leaf)),
             ..Reading::default()
         };
-        let (mut called, mut answered) = (HashSet::new(), HashSet::new());
-        for (node, _) in self.nodes.into_iter().zip(on_branch).filter(|(_, on)| *on) {
+        let nodes = self.nodes.into_iter().zip(on_branch);
+        let nodes: Vec<Node> = nodes.filter(|(_, on)| *on).map(|(node, _)| node).collect();
+        let results = nodes.iter().flat_map(|node| &node.results);
+        let results: HashMap<String, (bool, bool)> = results
+            .map(|result| (result.id.clone(), (result.failed, result.denied)))
+            .collect();
+        let mut orphaned = HashSet::new();
+        for node in nodes {
             reading.compacted |= node.compacts;
             if node.compacts {
                 reading.summed_up = reading.entries.len();
             }
-            reading.entries.extend(node.entries);
-            called.extend(node.calls);
-            answered.extend(node.results);
+            reading.model = node.model.clone().or(reading.model);
+            let open = node.calls.iter().filter(|id| !results.contains_key(*id));
+            orphaned.extend(open.cloned());
+            reading.entries.extend(ended(node, &results));
         }
-        reading.orphaned_calls = called.difference(&answered).count() as u64;
+        reading.orphaned_calls = orphaned.len() as u64;
         reading
     }
 
@@ -117,7 +125,7 @@ impl Tree {
             calls.extend(node.calls.iter().filter(|_| *on));
         }
         for (node, on) in self.nodes.iter().zip(on_branch) {
-            *on |= node.results.iter().any(|id| calls.contains(id));
+            *on |= node.results.iter().any(|result| calls.contains(&result.id));
         }
     }
 
@@ -146,4 +154,23 @@ impl Tree {
         }
         Some(ends.join(" "))
     }
+}
+
+/// With what became of its calls; without those that were not allowed.
+fn ended(node: Node, results: &HashMap<String, (bool, bool)>) -> Vec<ReadEntry> {
+    let mut calls = node.calls.into_iter();
+    let entries = node.entries.into_iter().filter_map(|entry| {
+        let ReadEntry::Did(mut did) = entry else {
+            return Some(entry);
+        };
+        if let Some((failed, denied)) = calls.next().and_then(|id| results.get(&id)) {
+            did.finished = true;
+            did.changed_file = !failed && note::edits(&did.tool);
+            if *denied {
+                return None;
+            }
+        }
+        Some(ReadEntry::Did(did))
+    });
+    entries.collect()
 }

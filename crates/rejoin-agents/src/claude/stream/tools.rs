@@ -5,23 +5,7 @@ use std::collections::HashMap;
 use rejoin_core::{EventBody, ToolNote};
 use serde_json::{Value, json};
 
-/// Tools that change the file they name.
-const EDITORS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
-
-/// Where a call says what it is about, by rank.
-const SUBJECTS: &[&str] = &[
-    "file_path",
-    "notebook_path",
-    "command",
-    "path",
-    "pattern",
-    "url",
-    "query",
-    "skill",
-    "description",
-    "subject",
-];
-const SUBJECT_CHARS: usize = 120;
+use super::super::note;
 
 #[derive(Default)]
 pub(super) struct Tools {
@@ -51,16 +35,7 @@ impl Tools {
             return vec![];
         }
         self.by_id.insert(id.clone(), self.calls.len());
-        let subject = SUBJECTS
-            .iter()
-            .find_map(|field| input[field].as_str())
-            .unwrap_or("");
-        let note = ToolNote {
-            tool: tool.clone(),
-            subject: one_line(subject),
-            changed_file: false,
-            finished: false,
-        };
+        let note = note::begun(&tool, &input);
         self.calls.push(Call {
             id: id.clone(),
             name: tool.clone(),
@@ -88,7 +63,7 @@ impl Tools {
         if is_error {
             return vec![];
         }
-        if EDITORS.contains(&call.name.as_str()) {
+        if note::edits(&call.name) {
             call.note.changed_file = true;
             let path = ["file_path", "notebook_path"]
                 .iter()
@@ -173,12 +148,4 @@ fn updated(list: &[Value], change: &Value) -> Vec<Value> {
         }
     }
     list
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SUBJECT_CHARS {
-        return line;
-    }
-    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
 }

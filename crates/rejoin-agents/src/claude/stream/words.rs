@@ -57,7 +57,7 @@ pub(super) fn plain(blocks: Vec<Block>) -> String {
 }
 
 /// A tool's output: a text, or a list of blocks of which only texts can be shown.
-pub(super) fn of_result(content: &Value) -> String {
+pub(in crate::claude) fn of_result(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {

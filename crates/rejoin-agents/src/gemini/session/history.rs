@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::record::{Message, Said};
+use super::record::{Message, Returned, Said};
 
 #[derive(Default)]
 pub(super) struct History {
@@ -59,6 +59,21 @@ impl History {
     pub(super) fn said(&self) -> impl Iterator<Item = (&str, &Said)> {
         let said = self.list.iter();
         said.filter_map(|(message, said)| Some((message.id(), said.as_ref()?)))
+    }
+
+    /// What was said and done after these, message by message.
+    pub(super) fn after<'a>(
+        &'a self,
+        known: &[String],
+    ) -> impl Iterator<Item = (&'a Message, Option<&'a Said>)> {
+        let is_known = |(message, _): &(Message, _)| known.iter().any(|id| id == message.id());
+        let from = self.list.iter().rposition(is_known).map_or(0, |at| at + 1);
+        let rest = self.list[from..].iter();
+        rest.map(|(message, said)| (message, said.as_ref()))
+    }
+
+    pub(super) fn returned(&self) -> Returned {
+        self.messages().flat_map(Message::returned).collect()
     }
 
     /// Calls without a result.

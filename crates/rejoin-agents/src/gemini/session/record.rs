@@ -1,11 +1,15 @@
 //! One line of a session, and one message.
 
+use std::collections::HashMap;
+
+use rejoin_core::ToolNote;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::neutral;
+use super::super::{neutral, note};
+use crate::session::moment;
 
-pub(super) enum Record {
+pub(in crate::gemini) enum Record {
     /// The first line; again when a resume falls into the minute in which the file was made.
     Header {
         session: Option<String>,
@@ -19,18 +23,21 @@ pub(super) enum Record {
     Other,
 }
 
+/// Whether calls went well, by their ids.
+pub(super) type Returned = HashMap<String, bool>;
+
 /// As it stands in the file.
-pub(super) struct Message(Value);
+pub(in crate::gemini) struct Message(Value);
 
 /// What somebody said. Texts are as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(in crate::gemini) enum Said {
     Prompt { mark: String, text: String },
     Answer { text: String },
 }
 
 /// None: not a line that can be read. What the CLI itself ignores is no damage.
-pub(super) fn read(line: &[u8]) -> Option<Record> {
+pub(in crate::gemini) fn read(line: &[u8]) -> Option<Record> {
     let value: Value = serde_json::from_slice(line).ok()?;
     if let Some(id) = value["$rewindTo"].as_str() {
         return Some(Record::Rewind(id.to_owned()));
@@ -84,7 +91,7 @@ impl Message {
     }
 
     /// None: nothing that anybody said.
-    pub(super) fn said(&self) -> Option<Said> {
+    pub(in crate::gemini) fn said(&self) -> Option<Said> {
         let text = text_of(&self.0["content"]);
         if text.trim().is_empty() {
             return None;
@@ -102,6 +109,47 @@ impl Message {
         Some(Said::Prompt {
             mark: neutral::mark(typed),
             text,
+        })
+    }
+
+    /// The folder that the CLI told the model it works in.
+    pub(in crate::gemini) fn workspace(&self) -> Option<String> {
+        let text = text_of(&self.0["content"]);
+        let context = text.trim_start().strip_prefix("<session_context>")?;
+        let (_, listed) = context.split_once("**Workspace Directories:**")?;
+        let first = listed.lines().find_map(|l| l.trim().strip_prefix("- "))?;
+        first.starts_with('/').then(|| first.to_owned())
+    }
+
+    pub(super) fn at(&self) -> Option<i64> {
+        self.0["timestamp"].as_str().and_then(moment)
+    }
+
+    /// Whose model wrote it.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.0["model"].as_str().filter(|_| self.is_model())
+    }
+
+    /// What its tools did. Once it was resumed, calls stand among the words, and what became of them
+    /// in a later message.
+    pub(super) fn did(&self, returned: &Returned) -> Vec<ToolNote> {
+        let mut did: Vec<ToolNote> = self.tool_calls().filter_map(note::of_session).collect();
+        let noted: Vec<String> = self.tool_calls().filter_map(id_of).collect();
+        for part in self.0["content"].as_array().into_iter().flatten() {
+            let call = &part["functionCall"];
+            if let Some(id) = id_of(call).filter(|id| !noted.contains(id)) {
+                did.extend(note::of_part(call, returned.get(&id).copied()));
+            }
+        }
+        did
+    }
+
+    /// Did the calls go well whose results are in this message?
+    pub(super) fn returned(&self) -> impl Iterator<Item = (String, bool)> {
+        let parts = self.0["content"].as_array().into_iter().flatten();
+        parts.filter_map(|part| {
+            let response = &part["functionResponse"];
+            Some((id_of(response)?, response["response"]["error"].is_null()))
         })
     }
 

@@ -3,27 +3,9 @@
 use rejoin_core::{EventBody, ToolNote};
 use serde_json::Value;
 
-use super::super::permission;
+use super::super::note;
 use super::super::wire::Trouble;
 use crate::stream::Denied;
-
-/// Tools that change the file they name.
-const EDITORS: &[&str] = &["edit", "replace", "write_file"];
-
-/// Where a call says what it is about, by rank.
-const SUBJECTS: &[&str] = &[
-    "file_path",
-    "command",
-    "path",
-    "dir_path",
-    "pattern",
-    "url",
-    "query",
-    "prompt",
-    "agent_name",
-    "name",
-];
-const SUBJECT_CHARS: usize = 120;
 
 /// Of a tool's output, in an event; of a denied call's input.
 const RESULT_BYTES: usize = 64 * 1024;
@@ -47,13 +29,7 @@ impl Tools {
         if self.calls.iter().any(|call| call.id == id) {
             return vec![];
         }
-        let subject = SUBJECTS.iter().find_map(|field| input[field].as_str());
-        let note = ToolNote {
-            tool: tool.clone(),
-            subject: one_line(subject.unwrap_or_default()),
-            changed_file: false,
-            finished: false,
-        };
+        let note = note::begun(&tool, &input);
         self.calls.push(Call {
             id: id.clone(),
             input: input.clone(),
@@ -90,14 +66,15 @@ impl Tools {
             return events;
         };
         call.note.finished = true;
-        call.denied = failed && is_denial(&call.note.tool, error);
+        let kind = error.and_then(|error| error.kind.as_deref());
+        call.denied = failed && note::is_denial(&call.note.tool, kind);
         if call.denied {
             events.push(EventBody::Answered {
                 id: id.to_owned(),
                 decision: "deny".into(),
                 message: error.map(|error| error.message.clone()),
             });
-        } else if !failed && EDITORS.contains(&call.note.tool.as_str()) {
+        } else if !failed && note::edits(&call.note.tool) {
             call.note.changed_file = true;
             events.extend(
                 call.input["file_path"]
@@ -130,24 +107,6 @@ impl Tools {
         let done = self.calls.iter().filter(|call| !call.denied);
         done.map(|call| call.note.clone()).collect()
     }
-}
-
-/// A tool that is not allowed is not offered; one that is called all the same is "not found", as is
-/// one that the model made up (0.61.0).
-fn is_denial(tool: &str, error: Option<&Trouble>) -> bool {
-    match error.and_then(|error| error.kind.as_deref()) {
-        Some("policy_violation") => true,
-        Some("tool_not_registered") => permission::is_known(tool),
-        Some(_) | None => false,
-    }
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SUBJECT_CHARS {
-        return line;
-    }
-    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
 }
 
 fn shorten(mut text: String, most: usize) -> String {

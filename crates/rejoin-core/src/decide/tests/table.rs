@@ -82,7 +82,7 @@ axes! {
     failures: Failures =
         [Failures::Below, Failures::AtLimit, Failures::Above, Failures::NoLimit];
     prefix: Prefix =
-        [Prefix::Holds, Prefix::Changed { at: Some(2) }, Prefix::Changed { at: None }];
+        [Prefix::Holds, Prefix::Changed { by: Some(crate::Altered::Removed(2)) }, Prefix::Changed { by: None }];
     seen: Ordering = [Ordering::Less, Ordering::Greater, Ordering::Equal];
     folder: FolderFact =
         [FolderFact::Same, FolderFact::Other, FolderFact::SameInode, FolderFact::SameCheckout];

@@ -8,6 +8,7 @@ use rejoin_testkit::{Done, World, answer, assert_shown, user};
 use serde_json::Value;
 
 pub(super) struct Branch {
+    /// With a letter that no handle has: those are looked up first.
     key: String,
     pub(super) words: Vec<String>,
 }

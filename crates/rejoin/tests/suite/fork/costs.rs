@@ -12,7 +12,7 @@ on_cli!(opencode, OPENCODE, its_first_turn_costs_its_own);
 
 /// A dear turn first, so that a running total cannot pass for the cost of a cheap one.
 fn its_first_turn_costs_its_own(world: World) {
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let say = |branch: &mut Branch, n, verdict, output| {
         branch.says_so(&world, n, verdict, &answering(n, 10, output), &[])
     };
@@ -29,7 +29,7 @@ fn its_first_turn_costs_its_own(world: World) {
         let turn = say(branch, n, "resumed", 100);
         assert_eq!(books(&turn), books(&cheap), "{turn:#}");
     }
-    let mut late = parent.fork(&world, "l", &[]);
+    let mut late = parent.fork(&world, "late", &[]);
     for n in [5, 6] {
         let turn = say(&mut late, n, "resumed", 100);
         assert_eq!(books(&turn), books(&cheap), "{turn:#}");

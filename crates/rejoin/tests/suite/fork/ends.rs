@@ -14,7 +14,7 @@ on_cli!(gemini_points, GEMINI_061, send_is_killed_once);
 on_cli!(opencode_points, OPENCODE, send_is_killed_once);
 
 fn the_cli_is_killed(world: World) {
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let first = parent.says(&world, 1, "started");
     let before = files(&world);
     let mut child = parent.fork(&world, "c", &[]);
@@ -44,7 +44,7 @@ fn the_cli_is_killed(world: World) {
 
 /// Killed at these points, the turn is run once, by whoever comes next, and its answer kept.
 fn survives(mut world: World, points: &[&str]) {
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let first = parent.says(&world, 1, "started");
     let session = first["session_id"].as_str().unwrap();
     for (at, point) in points.iter().enumerate() {

@@ -10,7 +10,7 @@ on_every_cli!(both_at_once, while_the_parents_turn_runs);
 
 /// Issue 5.4: whoever is first.
 fn both_at_once(world: World) {
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     parent.says(&world, 1, "started");
     let mut child = parent.fork(&world, "c", &[]);
     for n in [2, 4] {
@@ -32,7 +32,7 @@ fn both_at_once(world: World) {
 /// What the parent is being told at this moment, and has no answer to yet, is part of the history; its
 /// session as it was before that is what is copied, and nobody waits.
 fn while_the_parents_turn_runs(world: World) {
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let first = parent.says(&world, 1, "started");
     // As long as the fork takes, and longer.
     let late = json!([{"text": answer(2), "chunks": 30, "delay_ms": 1000}]);
@@ -46,7 +46,7 @@ fn while_the_parents_turn_runs(world: World) {
     assert_eq!(turn["sent"]["resumed"], 2, "{turn:#}");
     assert_eq!(turn["sent"]["caught_up"], 1, "{turn:#}");
     assert_eq!(files(&world).len(), 2);
-    world.run(&["cancel", "p"]).ok();
+    world.run(&["cancel", "parent"]).ok();
     assert_eq!(Done::of(running).json()["status"], "cancelled");
     parent.unanswered(2);
     child.says(&world, 4, "resumed");

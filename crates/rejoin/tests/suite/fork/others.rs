@@ -22,7 +22,7 @@ fn without_fork(body: &str) -> Option<(World, Branch, Branch)> {
     );
     world.script(&path, &text);
     world.use_bin(&path);
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     parent.says(&world, 1, "started");
     let child = parent.fork(&world, "c", &[]);
     Some((world, parent, child))
@@ -80,13 +80,13 @@ fn a_fresh_session_is_one() {
     let Some(world) = World::claude(REJOIN, CLAUDE_NEW) else {
         return;
     };
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let first = parent.says(&world, 1, "started");
     let mut fresh = parent.fork(&world, "f", &[]);
     let turn = fresh.says_so(&world, 2, "reseeded", "#s:a2", &["--fresh-session"]);
     assert_eq!(turn["reason"], "fresh_requested", "{turn:#}");
     fresh.says(&world, 3, "resumed");
-    let mut strict = parent.fork(&world, "s", &[]);
+    let mut strict = parent.fork(&world, "strict", &[]);
     let turn = strict.says_so(&world, 4, "resumed", "#s:a4", &["--no-reseed"]);
     assert_forked(&world, &turn, first["session_id"].as_str().unwrap());
 }
@@ -97,15 +97,15 @@ fn every_agent_brings_its_own_session() {
     let Some(world) = World::claude(REJOIN, CLAUDE_NEW) else {
         return;
     };
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     let first = parent.says(&world, 1, "started");
     let demo = |key: &str, text: &str| {
         let args = ["send", "--json", "-k", key, "-a", "demo", text];
         world.run(&args).ok().json()
     };
-    let told = demo("p", "for-the-demo");
+    let told = demo("parent", "for-the-demo");
     assert_eq!(told["verdict"], "reseeded", "{told:#}");
-    world.run(&["fork", "p", "-k", "c"]).ok();
+    world.run(&["fork", "parent", "-k", "c"]).ok();
     let turn = demo("c", "and-again");
     assert_eq!(turn["verdict"], "resumed", "{turn:#}");
     assert_ne!(turn["session_id"], told["session_id"], "{turn:#}");
@@ -137,22 +137,22 @@ fn a_reset_gives_up_the_parents_session() {
         let turn = world.run(&args).ok().json();
         (turn["verdict"].clone(), turn["reason"].clone())
     };
-    say("p");
-    for key in ["c", "u"] {
-        world.run(&["fork", "p", "-k", key]).ok();
+    say("parent");
+    for key in ["c", "undone"] {
+        world.run(&["fork", "parent", "-k", key]).ok();
         world.run(&["reset", key]).ok();
     }
     world.run(&["fork", "c", "-k", "g"]).ok();
-    world.run(&["undo", "u"]).ok();
+    world.run(&["undo", "undone"]).ok();
     let told = ("reseeded".into(), "no_session".into());
     assert_eq!((say("g"), say("c")), (told.clone(), told));
-    assert_eq!(say("u").0, "resumed");
+    assert_eq!(say("undone").0, "resumed");
 }
 
 /// What the parent's tools did is shown once, also in the fork.
 fn with_tools(world: Option<World>, flags: &[&str]) {
     let Some(world) = world else { return };
-    let mut parent = Branch::new("p");
+    let mut parent = Branch::new("parent");
     parent.says_so(&world, 1, "started", "#s:tool", flags);
     let mut child = parent.fork(&world, "c", &[]);
     let turn = child.says(&world, 2, "resumed");

@@ -111,7 +111,7 @@ impl<'a> Interface<'a> {
         let word = line.split(' ').next().unwrap();
         self.terminal.type_in(line);
         self.terminal.wait_until(|screen| screen.contains(word));
-        self.terminal.press("Enter");
+        self.terminal.press(&["Enter"]);
     }
 
     pub(super) fn leave(&self) -> String {
@@ -134,7 +134,7 @@ impl<'a> Interface<'a> {
         self.terminal.wait_until(|screen| {
             let done = done(screen);
             if !done && pressed.elapsed() > Duration::from_secs(2) {
-                self.terminal.press("Enter");
+                self.terminal.press(&["Enter"]);
                 pressed = Instant::now();
             }
             done

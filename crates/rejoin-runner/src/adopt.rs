@@ -1,0 +1,295 @@
+//! Brings sessions that the CLIs made on their own under rejoin: they are found, read, and become
+//! conversations that go on where they stand.
+
+mod copy;
+mod find;
+mod grown;
+mod read;
+mod source;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use rejoin_agents::{Adapter, OwnSessions, SessionAt, SessionHead};
+use rejoin_core::{
+    AgentName, ConversationId, Folder, PermissionMode, Pin, PinState, Scope, ScopeValue, Seen,
+};
+use rejoin_hub::Adopted;
+
+use crate::binary;
+use crate::error::{Error, Result};
+use crate::folder;
+use crate::in_use::in_use;
+use crate::look::environment;
+use crate::session::Sessions;
+use crate::turn::Runner;
+use copy::{Copied, copy, remove};
+use find::Found;
+use read::{Whole, whole};
+use source::Source;
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    pub agent: Option<String>,
+    /// A real path; none: those of all folders.
+    pub folder: Option<String>,
+}
+
+/// A session that was found.
+#[derive(Clone)]
+pub struct OutsideSession {
+    pub agent: AgentName,
+    pub head: SessionHead,
+    pub standing: Standing,
+    adapter: &'static dyn Adapter,
+    own: OwnSessions,
+    found: Found,
+}
+
+/// What rejoin knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    New,
+    Known(ConversationId),
+    /// So many messages were said in it since.
+    Grown(ConversationId, u64),
+}
+
+/// What adopting came to.
+#[derive(Debug, Clone)]
+pub struct Adoption {
+    pub conversation: ConversationId,
+    /// Messages that were taken in.
+    pub messages: u64,
+    /// Ours is a copy, the original stays as it is.
+    pub copied: bool,
+    /// The next turn can go on with the session.
+    pub resumable: bool,
+    /// What one should know of it.
+    pub note: Option<String>,
+}
+
+/// What a conversation from outside is like, if nobody says otherwise.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    pub permission: PermissionMode,
+    pub scope: Scope,
+    /// The folder of a session that does not say which is its own.
+    pub here: String,
+}
+
+impl Runner {
+    /// All that are there, newest first, each with what is known of it.
+    pub async fn outside_sessions(&self, wanted: &Wanted) -> Result<Vec<OutsideSession>> {
+        let known = {
+            let mut read = self
+                .hub
+                .store
+                .read()
+                .await
+                .map_err(rejoin_hub::Error::from)?;
+            read.known_sessions()
+                .await
+                .map_err(rejoin_hub::Error::from)?
+        };
+        let known: HashMap<(String, String), ConversationId> = known
+            .into_iter()
+            .map(|(agent, session, c)| ((agent, session), c))
+            .collect();
+        let mut all = vec![];
+        for adapter in self.config.adapters() {
+            let name = adapter.name();
+            if wanted.agent.as_deref().is_some_and(|agent| agent != name) {
+                continue;
+            }
+            let folder = wanted.folder.as_deref();
+            let Some(own) = find::own(&self.config, adapter, folder) else {
+                continue;
+            };
+            let agent = AgentName::new(name).map_err(|e| Error::Internal(e.to_string()))?;
+            for found in find::sessions(adapter, &own, folder).await {
+                let id = (name.to_owned(), found.head.session.to_string());
+                let mut session = OutsideSession {
+                    agent: agent.clone(),
+                    head: found.head.clone(),
+                    standing: Standing::New,
+                    adapter,
+                    own: own.clone(),
+                    found,
+                };
+                if let Some(c) = known.get(&id) {
+                    session.standing = self.standing(&session, *c).await?;
+                }
+                all.push(session);
+            }
+        }
+        all.sort_by_key(|session| std::cmp::Reverse(session.head.used));
+        Ok(all)
+    }
+
+    /// Makes a conversation of it; of one that is known already, takes in what was said since.
+    pub async fn adopt(&self, session: &OutsideSession, terms: &Terms) -> Result<Adoption> {
+        match session.standing {
+            Standing::New => self.adopt_new(session, terms).await,
+            Standing::Known(c) | Standing::Grown(c, _) => self.adopt_more(session, c).await,
+        }
+    }
+
+    async fn adopt_new(&self, session: &OutsideSession, terms: &Terms) -> Result<Adoption> {
+        let Ground { home, folder, pin } = self.ground_of(session, &terms.here)?;
+        let id = &session.head.session;
+        let (place, in_home) = (Some(session.found.path.as_str()), !session.own.copied);
+        if let Some(pid) = in_use(session.adapter, &home, id, place.filter(|_| in_home)) {
+            return Err(Error::InUse { pid });
+        }
+        let source = self.read(session).await?;
+        if source.said.is_empty() {
+            return Err(Error::NothingSaid(id.to_string()));
+        }
+        let mut trouble = source.trouble.clone();
+        let runtime = match binary::find(&self.hub, &self.config, session.adapter).await {
+            Ok(binary) => Some(binary.facts.runtime),
+            Err(Error::Hub(error)) => return Err(error.into()),
+            Err(error) => {
+                trouble = trouble.or_else(|| Some(error.to_string()));
+                None
+            }
+        };
+        let pin_id = pin.to_string();
+        let at = SessionAt {
+            folder: &folder.path,
+            session: id,
+            pin: &pin_id,
+        };
+        let mut ours: Option<Copied> = None;
+        if trouble.is_none() && session.own.copied {
+            let made = copy(session.adapter, &session.own, &session.found, &home, &at).await;
+            let made = made.map_err(Error::io(format!("copying session {id}")))?;
+            trouble.clone_from(&made.whole.trouble);
+            ours = Some(made);
+        } else if trouble.is_none() {
+            let sessions = Sessions {
+                adapter: session.adapter,
+                home: &home,
+            };
+            if sessions.locate(&at).as_deref() != Some(session.found.path.as_str()) {
+                trouble = Some("it does not lie where its CLI looks for it".into());
+            }
+        }
+        let kept = ours.as_ref().map_or(&source, |copied| &copied.whole);
+        let pinned = match (&trouble, runtime, &kept.mark) {
+            (None, Some(runtime), Some(mark)) => Some(Pin {
+                id: pin,
+                agent: session.agent.clone(),
+                session: id.clone(),
+                state: PinState::Confirmed,
+                // The hub knows.
+                seen: Seen {
+                    value: ScopeValue([0; 32]),
+                    messages: 0,
+                    last_seq: 0,
+                    last: None,
+                },
+                folder: folder.clone(),
+                runtime,
+                machine: self.hub.machine.clone(),
+                files: vec![mark.clone()],
+                cursor: kept.reading.cursor.clone(),
+                // What it cost before is in no book of ours.
+                total: None,
+                usage: kept.reading.usage,
+                context: kept.reading.context,
+                model: kept.reading.model.clone(),
+                provider: kept.reading.provider.clone(),
+                failures: 0,
+                compacted: kept.reading.compacted,
+            }),
+            _ => None,
+        };
+        let resumable = pinned.is_some();
+        let adopted = Adopted {
+            agent: session.agent.clone(),
+            session_id: id.to_string(),
+            workdir: folder.path.clone(),
+            title: None,
+            // A copy may hold more than was read before it was made.
+            source: kept_source(session, kept)?,
+            model: kept
+                .reading
+                .model
+                .clone()
+                .filter(|_| !session.adapter.keeps_model()),
+            said: kept.said.clone(),
+            pin: pinned,
+            permission: terms.permission,
+            scope: terms.scope,
+        };
+        let messages = adopted.said.len() as u64;
+        let made = self.hub.adopt(&adopted).await;
+        let path = ours.map(|copied| copied.path);
+        if let Some(path) = path.as_ref().filter(|_| made.is_err() || !resumable) {
+            remove(&home, path);
+        }
+        Ok(Adoption {
+            conversation: made?,
+            messages,
+            copied: resumable && session.own.copied,
+            resumable,
+            note: note(trouble, &folder),
+        })
+    }
+
+    async fn read(&self, session: &OutsideSession) -> Result<Whole> {
+        let id = &session.head.session;
+        whole(session.adapter, &session.own, &session.found)
+            .await
+            .map_err(Error::io(format!("reading session {id}")))
+    }
+
+    /// Where our sessions of its agent lie, its folder, and a new name for it.
+    fn ground_of(&self, session: &OutsideSession, here: &str) -> Result<Ground> {
+        let env = environment(&self.config, session.adapter);
+        let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        let none = || Error::Internal(format!("{} has no home: HOME is not set", session.agent));
+        let path = session.head.folder.as_deref().unwrap_or(here);
+        let folder = match folder::look(Path::new(path)) {
+            Ok(there) => Folder {
+                checkout: folder::checkout_of(Path::new(&there.path)),
+                ..there
+            },
+            Err(_) => Folder {
+                path: path.to_owned(),
+                device: 0,
+                inode: 0,
+                checkout: None,
+            },
+        };
+        Ok(Ground {
+            home: session.adapter.home(&var).ok_or_else(none)?,
+            folder,
+            pin: self.hub.clock.pin_id()?,
+        })
+    }
+}
+
+struct Ground {
+    home: PathBuf,
+    folder: Folder,
+    pin: rejoin_core::PinId,
+}
+
+fn kept_source(session: &OutsideSession, read: &Whole) -> Result<serde_json::Value> {
+    let source = Source::of(&session.found, &read.said, session.own.copied);
+    serde_json::to_value(source).map_err(|e| Error::Internal(e.to_string()))
+}
+
+fn note(trouble: Option<String>, folder: &Folder) -> Option<String> {
+    if let Some(trouble) = trouble {
+        return Some(format!("{trouble}: the next turn is told what was said"));
+    }
+    (folder.inode == 0).then(|| {
+        let path = &folder.path;
+        format!("its folder {path} is not here: go on with -w DIR --relocate")
+    })
+}

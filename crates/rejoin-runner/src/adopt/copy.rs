@@ -1,0 +1,119 @@
+//! Copies a session of the user's to where our own lie. The original is only read.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
+
+use rejoin_agents::{Adapter, Kept, Moving, OwnSessions, Place, SessionAt};
+
+use super::find::{Found, lines};
+use super::read::{Whole, at_home};
+use crate::session::Sessions;
+use crate::session::database::{self, Taking};
+
+/// Where a copy lies, beneath the home, and what is in it.
+pub(super) struct Copied {
+    pub(super) path: String,
+    pub(super) whole: Whole,
+}
+
+/// Copies it for the session's folder, in which our runs of the CLI will look.
+pub(super) async fn copy(
+    adapter: &'static dyn Adapter,
+    own: &OwnSessions,
+    found: &Found,
+    home: &Path,
+    at: &SessionAt<'_>,
+) -> io::Result<Copied> {
+    let read = |file: &str| fs_err::read(home.join(file)).ok();
+    let from = found.home.join(&found.path);
+    let moving = adapter.moving(at, &read);
+    let name = found.path.rsplit('/').next().unwrap_or(&found.path);
+    let path = match (&moving, adapter.place(at)) {
+        // A document becomes lines.
+        (Moving::Into(folder), _) => match name.strip_suffix(".json") {
+            Some(stem) => format!("{folder}/{stem}.jsonl"),
+            None => format!("{folder}/{name}"),
+        },
+        (Moving::To(path), _) => path.clone(),
+        (Moving::Stays | Moving::Rewrite(_), Place::At(path)) => path,
+        (Moving::Stays | Moving::Rewrite(_), Place::Find { .. }) => found.path.clone(),
+    };
+    let to = home.join(&path);
+    if let Some(parent) = to.parent() {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(parent)?;
+    }
+    match &own.kept {
+        Kept::Files { .. } => put(&to, &lines(adapter, &from)?)?,
+        Kept::Rows { copy, whole, .. } => {
+            let taking = Taking {
+                statements: copy,
+                whole,
+            };
+            let made = database::take_out(&from, &to, &taking, at.session.as_str()).await;
+            if let Err(error) = made {
+                remove(home, &path);
+                return Err(error);
+            }
+        }
+    }
+    let read = ready(adapter, home, &path, at, &moving).await;
+    if read.is_err() {
+        remove(home, &path);
+    }
+    read.map(|whole| Copied { path, whole })
+}
+
+/// As our own are: it says where it belongs, and its CLI replays each thing once.
+async fn ready(
+    adapter: &'static dyn Adapter,
+    home: &Path,
+    path: &str,
+    at: &SessionAt<'_>,
+    moving: &Moving,
+) -> io::Result<Whole> {
+    let sessions = Sessions { adapter, home };
+    let mut whole = at_home(adapter, home, path, at.session).await?;
+    if let (Moving::Rewrite(statements), Some(mark)) = (moving, whole.mark.clone()) {
+        whole.mark = Some(sessions.rewrite(mark, statements, at.folder).await?);
+    }
+    if whole.reading.repeats {
+        sessions.mend(path)?;
+        return at_home(adapter, home, path, at.session).await;
+    }
+    Ok(whole)
+}
+
+/// Never over another file: one that is there is kept aside. A line that has no end would take the
+/// CLI's next one with it.
+fn put(to: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temp = to.with_extension("jsonl.rejoin-tmp");
+    let mut options = fs_err::OpenOptions::new();
+    let mut file = {
+        use fs_err::os::unix::fs::OpenOptionsExt as _;
+        options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temp)?
+    };
+    io::Write::write_all(&mut file, bytes)?;
+    if !bytes.ends_with(b"\n") {
+        io::Write::write_all(&mut file, b"\n")?;
+    }
+    file.sync_all()?;
+    if let Ok(meta) = fs_err::metadata(to) {
+        let aside = format!("jsonl.aside-{}", meta.mtime());
+        fs_err::rename(to, to.with_extension(aside))?;
+    }
+    fs_err::rename(&temp, to)
+}
+
+/// A copy that is of no use.
+pub(super) fn remove(home: &Path, path: &str) {
+    for ending in ["", "-wal", "-shm"] {
+        let _gone = fs_err::remove_file(home.join(format!("{path}{ending}")));
+    }
+}

@@ -1,0 +1,263 @@
+//! Reads a whole session of the user's: what was said in it, and whether its CLI could go on with it.
+
+use std::io;
+use std::path::Path;
+
+use rejoin_agents::{Adapter, Kept, OwnSessions, Reading, Said, SessionAt};
+use rejoin_core::{FileMark, Role, SessionId};
+
+use super::find::{Found, lines};
+use crate::marks;
+use crate::session::Sessions;
+use crate::session::database::{self, Taking};
+
+/// Forks of forks; more than anybody makes, and an end to those that go in circles.
+const GENERATIONS: usize = 32;
+
+/// A session as it was read.
+pub(super) struct Whole {
+    pub(super) reading: Reading,
+    pub(super) said: Vec<Said>,
+    /// Of a session that is a file.
+    pub(super) mark: Option<FileMark>,
+    /// Why it cannot be gone on with, in a few words.
+    pub(super) trouble: Option<String>,
+}
+
+impl Whole {
+    fn new(reading: Reading, mark: Option<FileMark>, lost: bool, session: &SessionId) -> Self {
+        let said = reading.said();
+        let named = reading.session.as_deref();
+        let trouble = if lost {
+            Some("the session it was forked from is not here".to_owned())
+        } else if named.is_some_and(|named| named != session.as_str()) {
+            Some("its file is that of another session".into())
+        } else {
+            trouble(&reading, &said)
+        };
+        Self {
+            reading,
+            said,
+            mark,
+            trouble,
+        }
+    }
+}
+
+fn trouble(reading: &Reading, said: &[Said]) -> Option<String> {
+    let many = |n: u64, one: &str, more: &str| match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {more}"),
+    };
+    if reading.damaged_lines > 0 {
+        let lines = many(reading.damaged_lines, "line", "lines");
+        return Some(format!("{lines} of it cannot be read"));
+    }
+    if reading.orphaned_calls > 0 {
+        let calls = many(reading.orphaned_calls, "tool call has", "tool calls have");
+        return Some(format!("{calls} no result"));
+    }
+    if !reading.connected {
+        return Some("it is not whole".into());
+    }
+    let unanswered = said.last().is_some_and(|last| last.role == Role::User);
+    unanswered.then(|| "its last message has no answer".into())
+}
+
+/// The user's own, which stays as it is.
+pub(super) async fn whole(
+    adapter: &'static dyn Adapter,
+    own: &OwnSessions,
+    found: &Found,
+) -> io::Result<Whole> {
+    let session = &found.head.session;
+    let file = found.home.join(&found.path);
+    match &own.kept {
+        Kept::Files { .. } if own.copied => {
+            let mut reader = adapter.reader(None);
+            let bytes = lines(adapter, &file)?;
+            bytes
+                .split(|b| *b == b'\n')
+                .for_each(|line| reader.line(line));
+            Ok(Whole::new(reader.finish(), None, false, session))
+        }
+        Kept::Files { .. } => in_place(adapter, found),
+        Kept::Rows { copy, whole, .. } => {
+            let temp = tempfile::tempdir()?;
+            let taking = Taking {
+                statements: copy,
+                whole,
+            };
+            let to = temp.path().join("session.db");
+            database::take_out(&file, &to, &taking, session.as_str()).await?;
+            at_home(adapter, temp.path(), "session.db", session).await
+        }
+    }
+}
+
+/// One that lies where our own do.
+pub(super) async fn at_home(
+    adapter: &'static dyn Adapter,
+    home: &Path,
+    path: &str,
+    session: &SessionId,
+) -> io::Result<Whole> {
+    let sessions = Sessions { adapter, home };
+    let (mark, reading) = sessions.read_on(path, None, None).await?;
+    Ok(Whole::new(reading, Some(mark), false, session))
+}
+
+/// With what came before it, where that is in another file.
+fn in_place(adapter: &'static dyn Adapter, found: &Found) -> io::Result<Whole> {
+    let session = &found.head.session;
+    let mut reader = adapter.reader(None);
+    let first = first_line(&found.home.join(&found.path))?;
+    let before = adapter.ancestor(&first).map(|ancestor| {
+        let mut before = vec![];
+        let there = lineage(
+            adapter,
+            &found.home,
+            &ancestor.session,
+            ancestor.lines,
+            0,
+            &mut before,
+        );
+        (there, before)
+    });
+    let lost = before.as_ref().is_some_and(|(there, _)| !there);
+    for line in before.into_iter().flat_map(|(_, lines)| lines) {
+        reader.line(&line);
+    }
+    let mark = marks::read_on(&found.home, &found.path, None, |line| reader.line(line))?;
+    Ok(Whole::new(reader.finish(), Some(mark), lost, session))
+}
+
+/// So many lines of a session, with those of its ancestors before it. False: some are not here.
+fn lineage(
+    adapter: &'static dyn Adapter,
+    home: &Path,
+    session: &SessionId,
+    most: u64,
+    generation: usize,
+    into: &mut Vec<Vec<u8>>,
+) -> bool {
+    let at = SessionAt {
+        folder: "",
+        session,
+        pin: "",
+    };
+    let path = Sessions { adapter, home }.locate(&at);
+    let Some(file) = path
+        .filter(|_| generation < GENERATIONS)
+        .map(|p| home.join(p))
+    else {
+        return false;
+    };
+    let Ok(bytes) = fs_err::read(&file) else {
+        return false;
+    };
+    let mut lines = bytes
+        .split(|b| *b == b'\n')
+        .filter(|line| !line.is_empty())
+        .peekable();
+    let ancestor = lines.peek().and_then(|first| adapter.ancestor(first));
+    let there =
+        ancestor.is_none_or(|a| lineage(adapter, home, &a.session, a.lines, generation + 1, into));
+    into.extend(lines.map(<[u8]>::to_vec));
+    let enough = into.len() as u64 >= most;
+    into.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    there && enough
+}
+
+fn first_line(file: &Path) -> io::Result<Vec<u8>> {
+    use io::BufRead as _;
+    let mut line = vec![];
+    io::BufReader::new(fs_err::File::open(file)?).read_until(b'\n', &mut line)?;
+    Ok(line.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoin_agents::adapter;
+    use sqlx::{Connection as _, SqliteConnection};
+
+    use super::super::find;
+    use super::*;
+
+    const TABLES: &str = "
+        pragma journal_mode = wal;
+        create table project (id text primary key);
+        create table session (id text primary key, project_id text not null, parent_id text,
+            directory text, revert text, share_url text, workspace_id text,
+            time_created integer, time_updated integer);
+        create table message (id text primary key, session_id text, time_created integer, data text);
+        create index message_of on message (session_id, time_created, id);
+        create table part (id text primary key, message_id text, session_id text, data text);
+        create table todo (session_id text, content text);
+        create table migration (id text primary key);
+        insert into migration values ('m-1');
+        insert into project values ('p');
+        insert into session values ('ses_aaaaaaaaaaaa', 'p', null, '/w', null, 'x', null, 1, 2);
+        insert into session values ('ses_bbbbbbbbbbbb', 'p', null, '/w',
+            '{\"messageID\":\"msg_b3\"}', null, null, 1, 3);
+        insert into session values ('ses_cccccccccccc', 'p', 'ses_aaaaaaaaaaaa', '/w', null, null, null, 1, 2);";
+
+    fn said(session: &str, id: &str, at: i64, role: &str, text: &str) -> String {
+        format!(
+            "insert into message values ('msg_{id}', '{session}', {at},
+                '{{\"role\":\"{role}\",\"finish\":\"stop\",\"time\":{{\"created\":{at}}}}}');
+            insert into part values ('prt_{id}', 'msg_{id}', '{session}',
+                '{{\"type\":\"text\",\"text\":\"{text}\"}}');"
+        )
+    }
+
+    /// Each session is taken out of the database that holds them all, without what its user took
+    /// back, and the database stays as it is.
+    #[tokio::test]
+    async fn one_session_of_many() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("opencode.db");
+        let url = format!("sqlite:{}?mode=rwc", file.display());
+        let mut db = SqliteConnection::connect(&url).await.unwrap();
+        let (a, b, c) = ("ses_aaaaaaaaaaaa", "ses_bbbbbbbbbbbb", "ses_cccccccccccc");
+        let rows = [
+            said(a, "a1", 10, "user", "one"),
+            said(b, "b1", 10, "user", "two"),
+            said(a, "a2", 20, "assistant", "uno"),
+            said(b, "b2", 20, "assistant", "due"),
+            said(b, "b3", 30, "user", "taken back"),
+            said(b, "b4", 40, "assistant", "gone"),
+            said(c, "c1", 10, "user", "of a sub-agent"),
+        ];
+        let all = format!("{TABLES}{}", rows.concat());
+        sqlx::raw_sql(sqlx::AssertSqlSafe(all))
+            .execute(&mut db)
+            .await
+            .unwrap();
+        let log = home.path().join("opencode.db-wal");
+        let before = (fs_err::read(&file).unwrap(), fs_err::read(&log).unwrap());
+
+        let opencode = adapter("opencode").unwrap();
+        let mut own = opencode.own_sessions(&|_| Some("/h".into()), None).unwrap();
+        own.home = home.path().to_owned();
+        let found = find::sessions(opencode, &own, Some("/w")).await;
+        let ids: Vec<&str> = found.iter().map(|f| f.head.session.as_str()).collect();
+        assert_eq!(ids, [b, a]);
+        let mut told = vec![];
+        for found in &found {
+            let whole = whole(opencode, &own, found).await.unwrap();
+            assert_eq!(whole.trouble, None);
+            told.push(
+                whole
+                    .said
+                    .iter()
+                    .map(|s| s.text.clone())
+                    .collect::<Vec<_>>(),
+            );
+        }
+        assert_eq!(told, [["two", "due"], ["one", "uno"]]);
+        let after = (fs_err::read(&file).unwrap(), fs_err::read(&log).unwrap());
+        assert!(before == after, "the database was written to");
+        db.close().await.unwrap();
+    }
+}
