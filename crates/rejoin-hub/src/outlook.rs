@@ -216,10 +216,13 @@ impl Hub {
         messages: u64,
         budget: Budget,
     ) -> Result<Record> {
+        if messages == 0 {
+            return Ok(Record::default());
+        }
         let mut builder = TranscriptBuilder::new(budget);
         let mut read = self.store.read().await?;
         let mut earlier = vec![];
-        'pages: while messages > 0 {
+        'pages: loop {
             let page = read.messages_older(c, after, before, PAGE).await?;
             let Some(oldest) = page.last() else { break };
             before = oldest.seq;

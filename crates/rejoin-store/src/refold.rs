@@ -1,6 +1,6 @@
 //! Folds the values of a history anew after it was changed. The texts are not read for it.
 
-use rejoin_core::{ConversationId, Digest, MessageId, Role};
+use rejoin_core::{ConversationId, Digest, MessageId, Role, ScopeValue};
 
 use crate::connections::Tx;
 use crate::db::{Ask, one, rows, vals};
@@ -29,7 +29,7 @@ impl Tx {
             if entry.role == Role::Assistant {
                 if let Some(last) = &last {
                     let (boundary, begin) = last.followed_by(entry.agent.as_deref());
-                    let run = pending.iter().fold(begin, |value, d| value.fold(d));
+                    let run = pending.iter().fold(begin, ScopeValue::fold);
                     values.run = run.fold(&entry.digest);
                     values.boundary = boundary;
                 }

@@ -21,8 +21,8 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "Follow a running turn; wait for its answer; stop it",
             ),
             (
-                "open",
-                "Go on in the agent's own terminal interface, and come back",
+                "open, adopt",
+                "The agent's own terminal; sessions made outside",
             ),
         ],
     ),
@@ -55,7 +55,6 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "reset, set",
                 "New sessions next time; model, permission, scope, …",
             ),
-            ("adopt", "Bring in sessions the agents made on their own"),
             (
                 "rename, archive, delete",
                 "Another title; put away; delete for good",
@@ -65,10 +64,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "Set up",
         &[
-            (
-                "demo",
-                "See what rejoin does: ten seconds, nothing left behind",
-            ),
+            ("demo", "See what rejoin does: ten seconds, no key needed"),
             ("doctor", "Check agents, logins, configuration and store"),
             (
                 "config, trust",
@@ -146,6 +142,7 @@ pub(super) fn misread(error: &clap::Error) -> Failure {
     ]
     .iter()
     .find_map(|kind| error.get(*kind).and_then(first));
+    let suggested = mistyped(error).or(suggested);
     let command = named();
     if let Some(meant) = &suggested {
         let _ = write!(said, "; did you mean `{meant}`?");
@@ -162,6 +159,14 @@ pub(super) fn misread(error: &clap::Error) -> Failure {
         _ => format!("{command} --help"),
     };
     Failure::usage(said).try_this(next)
+}
+
+/// The command whose letters are nearest to what was typed, two that changed places counted as one.
+fn mistyped(error: &clap::Error) -> Option<String> {
+    let typed = error.get(ContextKind::InvalidSubcommand).and_then(first)?;
+    let far = |name: &str| strsim::damerau_levenshtein(&typed, name);
+    let near = grouped().min_by_key(|name| far(name))?;
+    (far(near) <= (typed.len() / 3).max(1)).then(|| near.to_owned())
 }
 
 /// `rejoin send`, if that is the command that was typed.

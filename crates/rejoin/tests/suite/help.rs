@@ -22,31 +22,31 @@ fn help(world: &World, command: &[&str]) -> String {
 #[test]
 fn the_first_page() {
     let world = world();
-    assert_snapshot!(help(&world, &[]), @r#"
+    assert_snapshot!(help(&world, &[]), @r"
     Keep a conversation with a coding agent going, whatever happens underneath
 
     Talk:
-      send          Send a message and wait for the answer
-      reply         Send a message to the conversation last used in this folder
-      watch         Follow a running turn; leaving does not stop it
-      wait          Wait for a turn and print its answer
-      cancel        Stop a turn
+      send, reply              Send a message; to the last conversation here
+      watch, wait, cancel      Follow a running turn; wait for its answer; stop it
+      open, adopt              The agent's own terminal; sessions made outside
     Look:
-      list          List conversations, newest first
-      show          Show a conversation, or one message of it
-      explain       Say why a turn went as it did, or what the next would do
+      list, search             Conversations, newest first; messages by words
+      show                     A conversation, or one message of it
+      explain                  Why a turn went as it did, or what the next would do
     Change:
-      reset         Start a new session next time, and keep the messages
+      edit, truncate, retry    Other words; cut short; run a message again
+      fork, merge, undo        Go on in two, or in one; take back the last change
+      reset, set               New sessions next time; model, permission, scope, …
+      rename, archive, delete  Another title; put away; delete for good
     Set up:
-      demo          See what rejoin does: ten seconds, no key, nothing left behind
-      doctor        Check agents, logins, configuration and store
-      config        Show the configuration, and where each value comes from
-      trust         Trust the rejoin.toml of a repository
-      completions   Print the completion script of bash, zsh or fish
-      model-server  Run a scripted model on loopback, to use a CLI offline
+      demo                     See what rejoin does: ten seconds, no key needed
+      doctor                   Check agents, logins, configuration and store
+      config, trust            Where each value comes from; trust a repository's
+      completions              The completion script of bash, zsh or fish
+      model-server             A scripted model on loopback, to use a CLI offline
 
     Usage: rejoin COMMAND …, and with every command: --json, -q, --config FILE, -h
-    "#);
+    ");
     let bare = world.run(&[]).ok();
     assert_eq!(bare.stdout.trim_end(), help(&world, &[]).trim_end());
     assert_eq!(world.run(&["-h"]).ok().stdout, help(&world, &[]));
@@ -134,7 +134,7 @@ fn talk() {
 
     Everywhere: --json, -q, --config FILE, -h
     "#);
-    assert_snapshot!(help(&world, &["cancel"]), @r#"
+    assert_snapshot!(help(&world, &["cancel"]), @r"
     Stop a turn
 
     Usage: rejoin cancel [OPTIONS] [TURN]
@@ -143,14 +143,14 @@ fn talk() {
       [TURN]  Turn, message or conversation [default: last]
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
     assert!(help(&world, &["reply"]).starts_with("Send a message to the conversation last used"));
 }
 
 #[test]
 fn look_and_change() {
     let world = world();
-    assert_snapshot!(help(&world, &["list"]), @r#"
+    assert_snapshot!(help(&world, &["list"]), @r"
     List conversations, newest first
 
     Usage: rejoin list [OPTIONS]
@@ -160,6 +160,7 @@ fn look_and_change() {
           --state <STATE>    Only those in this state [possible values: idle,
                              queued, running, waiting]
           --agent <AGENT>    Only those whose newest turn this agent answered
+          --archived         Those that were put away
       -n <N>                 How many [default: 20]
           --cursor <CURSOR>  Go on after a page; its next_cursor is in --json
 
@@ -169,8 +170,8 @@ fn look_and_change() {
       rejoin list --json -n 100      for a script; go on with --cursor
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["show"]), @r#"
+    ");
+    assert_snapshot!(help(&world, &["show"]), @r"
     Show a conversation: its messages, and how each turn was continued
 
     Usage: rejoin show [OPTIONS] [CONV]
@@ -181,6 +182,7 @@ fn look_and_change() {
 
     Options:
           --markdown  Print a markdown document
+          --all       Also what was removed, and earlier words
 
     Examples:
       rejoin show                    the last one in this folder
@@ -188,7 +190,7 @@ fn look_and_change() {
       rejoin show tmqx --markdown >talk.md
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
     assert_snapshot!(help(&world, &["explain"]), @r#"
     Say why a turn went as it did, or what the next one would do
 
@@ -212,7 +214,7 @@ fn look_and_change() {
 
     Everywhere: --json, -q, --config FILE, -h
     "#);
-    assert_snapshot!(help(&world, &["reset"]), @r#"
+    assert_snapshot!(help(&world, &["reset"]), @r"
     Retire the sessions of a conversation and keep its messages
 
     Usage: rejoin reset [OPTIONS] [CONV]
@@ -220,8 +222,29 @@ fn look_and_change() {
     Arguments:
       [CONV]  Conversation: handle, id, key, or `last` [default: last]
 
+    Options:
+          --dry-run  Say what it would affect, and change nothing
+
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
+}
+
+/// Each on one screen, with an example where there is more than one way.
+#[test]
+fn change_a_history() {
+    let world = world();
+    for command in [
+        "edit", "truncate", "retry", "fork", "merge", "undo", "set", "rename", "archive", "delete",
+        "search", "open", "adopt",
+    ] {
+        let text = help(&world, &[command]);
+        assert!(text.contains(&format!("Usage: rejoin {command}")), "{text}");
+    }
+    let edit = help(&world, &["edit"]);
+    assert!(
+        edit.contains("--dry-run") && edit.contains("rejoin undo"),
+        "{edit}"
+    );
 }
 
 #[test]
@@ -403,9 +426,7 @@ fn one_manual_page_per_command() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    assert_snapshot!(pages.join(" "), @r#"
-    rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-demo.1 rejoin-doctor.1 rejoin-explain.1 rejoin-list.1 rejoin-model-server.1 rejoin-reply.1 rejoin-reset.1 rejoin-send.1 rejoin-show.1 rejoin-trust.1 rejoin-wait.1 rejoin-watch.1 rejoin.1
-    "#);
+    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-fork.1 rejoin-list.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-set.1 rejoin-show.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
     let page = std::fs::read_to_string(folder.join("rejoin-send.1")).unwrap();
     assert!(
         page.contains("\\-\\-idempotency\\-key") && page.contains("\\-\\-json"),

@@ -1,4 +1,5 @@
 //! `rejoin open`: the conversation goes on in the CLI's own terminal interface, and comes back.
+#![expect(clippy::needless_pass_by_value, reason = "as every test on a world")]
 
 use rejoin_testkit::{
     CLAUDE_OLD, Done, Model, World, answer, assert_shown, kill, on_cli, on_every_cli, said, slowly,

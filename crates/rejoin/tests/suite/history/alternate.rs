@@ -39,7 +39,7 @@ fn two_agents_alternate_for_ten_turns() {
         }
     }
     // Each word is as long as any other; only the numbers of the two messages get another digit.
-    for agent in clis.map(|cli| cli.agent()) {
+    for agent in clis.map(Cli::agent) {
         let own = bytes.iter().filter(|(a, _)| a == agent);
         let own: Vec<u64> = own.map(|(_, b)| *b).collect();
         let growth = own.iter().max().unwrap() - own.iter().min().unwrap();

@@ -124,10 +124,9 @@ fn what_cannot_be_merged() {
         &world,
         &[
             "truncate",
-            &did(&world, &["show", "f"])["messages"][0]["id"]
+            did(&world, &["show", "f"])["messages"][0]["id"]
                 .as_str()
-                .unwrap()
-                .to_owned(),
+                .unwrap(),
         ],
     );
     did(&world, &["merge", "f", "k"]);

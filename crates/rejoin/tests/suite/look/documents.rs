@@ -255,6 +255,7 @@ fn reset() {
     assert_snapshot!(masked_json(&world, &reset), @r#"
     {
       "conversation_id": "[id]",
+      "dry_run": false,
       "retired": 1
     }
     "#);

@@ -166,10 +166,10 @@ fn first_use_on_a_terminal() {
       rejoin send "…"   start another one
     $
     "#);
-    assert_snapshot!(seen("rejoin lsit"), @r#"
+    assert_snapshot!(seen("rejoin lsit"), @r"
     $ rejoin lsit
     error: unrecognized subcommand 'lsit'; did you mean `list`?
       try: rejoin list
     $
-    "#);
+    ");
 }

@@ -28,6 +28,7 @@ fn list() {
     [
       {
         "agent": "demo",
+        "archived": false,
         "cost_usd": 0.0,
         "created_at": "[time]",
         "handle": "wnly",
@@ -41,6 +42,7 @@ fn list() {
           "turn_id": "[id]",
           "verdict": "reseeded"
         },
+        "parent_id": null,
         "permission": "edit",
         "scope": "full",
         "state": "idle",

@@ -78,7 +78,6 @@ impl Walk {
         let at = self.some_talk();
         let long = self.talks[at].told.len() >= 3;
         match self.dice.roll(30) {
-            0..=10 => self.turn(at, Fate::Good),
             11 => self.turn(at, Fate::Fresh),
             12 => self.turn(at, Fate::Refused400),
             13 => self.turn(at, Fate::CliKilled),
@@ -109,7 +108,6 @@ impl Walk {
     }
 
     pub(super) fn note(&mut self, text: String) {
-        eprintln!("seed {}: {text}", self.seed);
         self.log.push(text);
     }
 
