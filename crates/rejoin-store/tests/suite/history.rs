@@ -77,10 +77,58 @@ async fn told(store: &Store, speakers: &[Option<usize>]) -> (ConversationId, Vec
     (c, history)
 }
 
-async fn compare(speakers: Vec<Option<usize>>) {
+/// A change of a history: other words in a message, or all from one on removed.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Edit(usize),
+    Cut(usize),
+    CutAndBack(usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let one = prop_oneof![
+        (0..14usize).prop_map(Change::Edit),
+        (0..14usize).prop_map(Change::Cut),
+        (0..14usize).prop_map(Change::CutAndBack),
+    ];
+    proptest::collection::vec(one, 0..4)
+}
+
+/// The same in the store and in the list.
+async fn change(store: &Store, c: ConversationId, history: &mut Vec<Message>, change: Change) {
+    let mut tx = store.begin().await.unwrap();
+    let (Change::Edit(at) | Change::Cut(at) | Change::CutAndBack(at)) = change;
+    let Some(seq) = history.get(at).map(|m| m.seq) else {
+        return;
+    };
+    match change {
+        Change::Edit(_) => {
+            history[at].text.push_str(", edited");
+            tx.rewrite_message(&history[at], true, 1).await.unwrap();
+            tx.refold(c, seq).await.unwrap();
+        }
+        Change::Cut(_) => {
+            let removed = tx.remove_from(c, seq, 1).await.unwrap();
+            assert_eq!(removed.len(), history.len() - at);
+            history.truncate(at);
+        }
+        Change::CutAndBack(_) => {
+            for id in tx.remove_from(c, seq, 1).await.unwrap() {
+                tx.bring_back(id).await.unwrap();
+            }
+            tx.refold(c, seq).await.unwrap();
+        }
+    }
+    tx.commit().await.unwrap();
+}
+
+async fn compare(speakers: Vec<Option<usize>>, changes: Vec<Change>) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
-    let (c, history) = told(&store, &speakers).await;
+    let (c, mut history) = told(&store, &speakers).await;
+    for one in changes {
+        change(&store, c, &mut history, one).await;
+    }
     let mut read = store.read().await.unwrap();
     for (scope, who) in [Scope::Full, Scope::Agent]
         .into_iter()
@@ -129,8 +177,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     /// A-26..A-28, A-62
     #[test]
-    fn queries_and_core_agree(speakers in speakers()) {
+    fn queries_and_core_agree(speakers in speakers(), changes in changes()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(compare(speakers));
+        runtime.block_on(compare(speakers, changes));
     }
 }
