@@ -2,7 +2,7 @@
 
 use rejoin_testkit::{Done, Model, Talk, answer, slowly, user, wait_for};
 
-use super::{TOOLS, answers, scripted, second_turn};
+use super::{answers, scripted, second_turn};
 
 fn late() -> Model {
     Model::scripted([("late", vec![slowly(&answer(2), 12)])])
