@@ -41,6 +41,30 @@ macro_rules! on_every_cli {
     };
 }
 
+/// The same, with the CLIs that take their time only in the long run (`./scripts/test --long`).
+#[macro_export]
+macro_rules! on_every_quick_cli {
+    ($($test:ident),+ $(,)?) => {
+        $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
+        $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
+        $crate::on_cli!(codex_0_166_0, CODEX_166, $($test),+);
+        $crate::on_slow_cli!(opencode, OPENCODE, $($test),+);
+        $crate::on_slow_cli!(gemini_0_61_0, GEMINI_061, $($test),+);
+    };
+}
+
+#[macro_export]
+macro_rules! on_slow_cli {
+    ($module:ident, $cli:ident, $($test:ident),+ $(,)?) => {
+        mod $module {
+            $(#[test] #[ignore = "only with --long"] fn $test() {
+                let rejoin = env!("CARGO_BIN_EXE_rejoin");
+                $crate::World::of(rejoin, &$crate::$cli).map(super::$test);
+            })+
+        }
+    };
+}
+
 #[macro_export]
 macro_rules! on_cli {
     ($module:ident, $cli:ident, $($test:ident),+ $(,)?) => {

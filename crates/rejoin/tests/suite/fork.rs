@@ -12,7 +12,12 @@ use serde_json::Value;
 
 use branch::{Branch, files};
 
-on_every_cli!(at_the_newest_message, at_an_earlier_message);
+on_every_cli!(at_the_newest_message);
+
+mod earlier {
+    use super::at_an_earlier_message;
+    rejoin_testkit::on_every_quick_cli!(at_an_earlier_message);
+}
 
 /// The CLI's own fork, where it has one: of a file of ours, or in a database of ours.
 #[track_caller]

@@ -126,10 +126,12 @@ fn goes_on_after_unanswered(world: &World) {
     assert_shown(&world.model.last(), &words);
 }
 
-on_every_cli!(
-    what_is_said_there_is_part_of_the_conversation,
-    what_was_said_survives_rejoin,
-);
+on_every_cli!(what_is_said_there_is_part_of_the_conversation);
+
+mod killed {
+    use super::what_was_said_survives_rejoin;
+    rejoin_testkit::on_every_quick_cli!(what_was_said_survives_rejoin);
+}
 
 /// An answer that takes its time.
 fn late(cli: &'static dyn rejoin_testkit::Cli, test: fn(World)) {
@@ -164,6 +166,7 @@ fn codex_is_killed() {
 }
 
 #[test]
+#[ignore = "only with --long"]
 fn gemini_is_killed() {
     late(
         &rejoin_testkit::GEMINI_061,
@@ -172,6 +175,7 @@ fn gemini_is_killed() {
 }
 
 #[test]
+#[ignore = "only with --long"]
 fn opencode_is_killed() {
     late(
         &rejoin_testkit::OPENCODE,

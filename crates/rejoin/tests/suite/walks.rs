@@ -14,7 +14,7 @@ use rejoin_testkit::{CLAUDE_197, CLAUDE_325, CODEX_166, Cli, GEMINI_061, OPENCOD
 use steps::Walk;
 
 /// Of one walk.
-const STEPS: usize = 42;
+const STEPS: usize = 40;
 
 /// Promise 1, with every agent in one conversation (A-26..A-29, A-42..A-47, D-23, D-37).
 fn walk(seed: u64, claude: &'static dyn Cli, scope: &str) {

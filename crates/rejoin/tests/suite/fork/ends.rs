@@ -1,17 +1,19 @@
 //! A first turn that ends otherwise: the copy is given up, the parent's session is not touched, and the
 //! next try makes another.
 
-use rejoin_testkit::{Done, World, answer, kill, on_cli, on_every_cli, steps, user, wait_for};
+use rejoin_testkit::{
+    Done, World, answer, kill, on_cli, on_every_quick_cli, on_slow_cli, steps, user, wait_for,
+};
 use serde_json::json;
 
 use super::assert_forked;
 use super::branch::{Branch, files};
 
-on_every_cli!(the_cli_is_killed);
+on_every_quick_cli!(the_cli_is_killed);
 on_cli!(claude_points, CLAUDE_325, send_is_killed_at_some_points);
 on_cli!(codex_points, CODEX_166, send_is_killed_at_every_point);
-on_cli!(gemini_points, GEMINI_061, send_is_killed_once);
-on_cli!(opencode_points, OPENCODE, send_is_killed_once);
+on_slow_cli!(gemini_points, GEMINI_061, send_is_killed_once);
+on_slow_cli!(opencode_points, OPENCODE, send_is_killed_once);
 
 fn the_cli_is_killed(world: World) {
     let mut parent = Branch::new("parent");

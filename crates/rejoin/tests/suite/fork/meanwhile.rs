@@ -6,7 +6,12 @@ use serde_json::json;
 use super::branch::{Branch, files};
 use super::{assert_forked, keeps_lines};
 
-on_every_cli!(both_at_once, while_the_parents_turn_runs);
+on_every_cli!(both_at_once);
+
+mod running {
+    use super::while_the_parents_turn_runs;
+    rejoin_testkit::on_every_quick_cli!(while_the_parents_turn_runs);
+}
 
 /// Issue 5.4: whoever is first.
 fn both_at_once(world: World) {

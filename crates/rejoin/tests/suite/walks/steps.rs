@@ -128,7 +128,8 @@ impl Walk {
     pub(super) fn some_agent(&mut self) -> String {
         // The slower ones less often.
         let all = [
-            "claude", "claude", "codex", "codex", "opencode", "gemini", DEMO,
+            "claude", "claude", "claude", "claude", "codex", "codex", "codex", DEMO, DEMO,
+            "opencode", "gemini",
         ];
         all[self.dice.roll(all.len())].to_owned()
     }
