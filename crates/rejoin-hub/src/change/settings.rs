@@ -33,7 +33,7 @@ pub enum Wish {
 #[serde(default)]
 pub(super) struct Before {
     title: Option<String>,
-    key: Option<Option<String>>,
+    key: Option<Key>,
     agent: Option<AgentName>,
     workdir: Option<String>,
     permission: Option<PermissionMode>,
@@ -41,6 +41,12 @@ pub(super) struct Before {
     fresh: Option<bool>,
     /// By agent; none: it had none of its own.
     settings: BTreeMap<String, Option<AgentSettings>>,
+}
+
+/// What it was; it may have had none.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Key {
+    was: Option<String>,
 }
 
 impl Before {
@@ -54,7 +60,9 @@ impl Before {
             .filter(|(agent, own)| was.settings.get(*agent) != Some(own));
         Self {
             title: otherwise(&was.title, &is.title),
-            key: otherwise(&was.key, &is.key),
+            key: (was.key != is.key).then(|| Key {
+                was: was.key.clone(),
+            }),
             agent: otherwise(&was.agent, &is.agent),
             workdir: otherwise(&was.workdir, &is.workdir),
             permission: otherwise(&was.permission, &is.permission),
@@ -75,7 +83,7 @@ impl Before {
         }
         Conversation {
             title: self.title.unwrap_or(now.title),
-            key: self.key.unwrap_or(now.key),
+            key: self.key.map_or(now.key, |key| key.was),
             agent: self.agent.unwrap_or(now.agent),
             workdir: self.workdir.unwrap_or(now.workdir),
             permission: self.permission.unwrap_or(now.permission),

@@ -236,6 +236,25 @@ fn settings_and_names() {
     assert_eq!(did(&world, &["search", "one"])["messages"], json!([]));
 }
 
+/// What a later turn settled stays when an earlier change of settings is taken back.
+#[test]
+fn settings_are_taken_back_one_by_one() {
+    let world = demo(&["one"]);
+    let id = world.show()["conversation"]["id"].clone();
+    let id = id.as_str().unwrap();
+    did(&world, &["set", id, "key=other", "claude.model=opus"]);
+    let folder = world.root().join("elsewhere");
+    std::fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    did(&world, &["send", "-c", "other", "-w", folder, "two"]);
+    assert_eq!(did(&world, &["undo", id])["change"], "set");
+    let shown = did(&world, &["show", "k"]);
+    assert_eq!(shown["conversation"]["workdir"].as_str(), Some(folder));
+    did(&world, &["set", id, "key="]);
+    did(&world, &["undo", id]);
+    assert_eq!(world.show()["conversation"]["id"], id);
+}
+
 /// The model of one agent, not of another.
 #[test]
 fn a_model_belongs_to_an_agent() {
