@@ -32,6 +32,7 @@ create index changes_of on changes (conversation_id, id);
 alter table conversations add column parent_id uuid;
 alter table conversations add column parent_seq bigint;
 alter table conversations add column redirect_to uuid;
+create index conversations_redirect on conversations (redirect_to) where redirect_to is not null;
 alter table conversations add column archived_at bigint;
 alter table conversations add column opened_by text;
 create index conversations_opened on conversations (opened_by) where opened_by is not null;
@@ -50,5 +51,5 @@ create table adoptions (
 create index adoptions_of on adoptions (conversation_id);
 
 -- Full text.
-alter table messages add column words tsvector generated always as (to_tsvector('simple', text)) stored;
+alter table messages add column words tsvector generated always as (to_tsvector('simple', left(text, 200000))) stored;
 create index messages_words on messages using gin (words);

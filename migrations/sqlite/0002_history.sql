@@ -32,6 +32,7 @@ create index changes_of on changes (conversation_id, id);
 alter table conversations add column parent_id blob;
 alter table conversations add column parent_seq integer;
 alter table conversations add column redirect_to blob;
+create index conversations_redirect on conversations (redirect_to) where redirect_to is not null;
 alter table conversations add column archived_at integer;
 alter table conversations add column opened_by text;
 create index conversations_opened on conversations (opened_by) where opened_by is not null;

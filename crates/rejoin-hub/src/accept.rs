@@ -1,6 +1,10 @@
 //! Accepts a message: one transaction, before anything is started for it.
 
-use rejoin_core::{AgentName, ConversationId, EventBody, MessageState, Role, Scope, TurnId};
+use std::fmt::Write as _;
+
+use rejoin_core::{
+    AgentName, ConversationId, EventBody, Message, MessageId, MessageState, Role, Scope, TurnId,
+};
 use rejoin_store::{Conversation, HERE, NewConversation, NewMessage, NewTurn, StoredTurn, Tx};
 use serde_json::Value;
 
@@ -87,8 +91,9 @@ impl Hub {
             .clone()
             .unwrap_or_else(|| conversation.agent.clone());
         let wishes = &incoming.request;
-        let request =
+        let mut request =
             settle_request(&mut tx, &incoming.flags, wishes, &conversation, &agent).await?;
+        request.digest = (incoming.client_key.as_ref()).map(|_| digest_of(&incoming.text));
         let holder = holder.filter(|_| !busy);
         if conversation.opened_by.is_some() && incoming.refuse_if_busy {
             return Err(Error::Busy);
@@ -225,21 +230,28 @@ fn no_conversation(id: ConversationId) -> Error {
 }
 
 /// A replay returns the same turn and never runs again; another message under the key is refused.
+/// What became of message and conversation since does not matter.
 async fn replay(
     tx: &mut Tx,
     before: &StoredTurn,
     incoming: &Incoming,
     key: &str,
 ) -> Result<Accepted> {
-    let same_text = tx
-        .message(before.message)
-        .await?
-        .is_some_and(|m| m.message.text == incoming.text);
-    let conversation = tx.conversation(before.conversation).await?;
-    let same_target = match &incoming.target {
-        Target::New => true,
-        Target::Conversation(id) => *id == before.conversation,
-        Target::Key(key) => conversation.is_some_and(|c| c.key.as_ref() == Some(key)),
+    let asked: Option<TurnRequest> = serde_json::from_value(before.request.clone()).ok();
+    let same_text = match asked.and_then(|asked| asked.digest) {
+        Some(digest) => digest == digest_of(&incoming.text),
+        None => {
+            (tx.message(before.message).await?).is_some_and(|m| m.message.text == incoming.text)
+        }
+    };
+    let target = match &incoming.target {
+        Target::New => None,
+        Target::Conversation(id) => tx.conversation(*id).await?,
+        Target::Key(key) => tx.conversation_by_key(key).await?,
+    };
+    let same_target = match target {
+        Some(found) => led_on(tx, found).await?.id == before.conversation,
+        None => matches!(incoming.target, Target::New),
     };
     if !(same_text && same_target) {
         return Err(Error::KeyReused(key.to_owned()));
@@ -250,6 +262,25 @@ async fn replay(
         replayed: true,
         created: false,
         claimed: None,
+    })
+}
+
+/// Stands for what was sent, whatever the message says later.
+fn digest_of(text: &str) -> String {
+    let message = Message {
+        id: MessageId::nil(),
+        seq: 0,
+        role: Role::User,
+        agent: None,
+        text: text.to_owned(),
+        attachments: vec![],
+        state: MessageState::Ok,
+        trail: vec![],
+    };
+    let bytes = message.digest().0;
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
     })
 }
 

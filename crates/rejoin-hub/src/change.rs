@@ -46,6 +46,9 @@ pub struct Changed {
     /// Those that are in the history again.
     pub restored: Vec<MessageId>,
     pub affected: Vec<Affected>,
+    /// What could not be as it was before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Which kind of change it was; with `undo`, the one that was taken back.
     pub change: String,
     pub dry_run: bool,
@@ -173,6 +176,7 @@ impl Hub {
             removed: made.removed,
             restored: made.restored,
             affected,
+            note: None,
             change: made.kind.to_owned(),
             dry_run: doing == Doing::Later,
         })
@@ -183,7 +187,7 @@ impl Hub {
 async fn must_be_idle(tx: &mut Tx, c: ConversationId) -> Result<Conversation> {
     let conversation = tx.conversation(c).await?.ok_or_else(gone)?;
     let handle = tx.short_handle(&conversation.handle).await?;
-    if tx.unfinished_turn(c).await?.is_some() {
+    if tx.unfinished_turn(c).await?.is_some() || tx.queued_in_place(c).await? {
         return Err(Error::Running(handle));
     }
     if conversation.opened_by.is_some() {

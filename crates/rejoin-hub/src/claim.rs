@@ -83,6 +83,10 @@ impl Hub {
     pub async fn requeue(&self, claimed: &Claimed) -> Result<()> {
         let mut tx = self.store.begin().await?;
         tx.requeue_turn(claimed.turn.id, claimed.turn.fence).await?;
+        // What is queued is not history yet; only a message that is run again was there before.
+        if !self.is_retry(&mut tx, &claimed.turn).await? {
+            tx.unplace(claimed.turn.message).await?;
+        }
         for attempt in tx.attempts(claimed.turn.id).await? {
             tx.forget_pin(attempt.pin).await?;
         }
@@ -96,12 +100,7 @@ impl Hub {
     pub async fn withdraw(&self, claimed: &Claimed) -> Result<()> {
         let mut tx = self.store.begin().await?;
         tx.holds(claimed.turn.id, claimed.turn.fence).await?;
-        if self.take_back_retry(&mut tx, claimed).await? {
-            tx.withdraw_turn(claimed.turn.id).await?;
-            sticky(&mut tx, &claimed.turn).await?;
-        } else {
-            take_back(&mut tx, &claimed.turn).await?;
-        }
+        self.take_back(&mut tx, &claimed.turn).await?;
         Ok(tx.commit().await?)
     }
 
@@ -112,15 +111,28 @@ impl Hub {
         if stored.status != TurnStatus::Queued {
             return Ok(false);
         }
-        take_back(&mut tx, &stored).await?;
+        self.take_back(&mut tx, &stored).await?;
         tx.commit().await?;
         Ok(true)
+    }
+
+    /// As if the message had never been sent, or never been run again.
+    async fn take_back(&self, tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
+        if self.take_back_retry(tx, turn).await? {
+            tx.withdraw_turn(turn.id).await?;
+            return sticky(tx, turn).await;
+        }
+        tx.withdraw_turn(turn.id).await?;
+        tx.withdraw_message(turn.message).await?;
+        sticky(tx, turn).await?;
+        tx.drop_empty_conversation(turn.conversation).await?;
+        Ok(())
     }
 
     /// Takes the lease of a conversation for the agent's own terminal interface.
     pub async fn hold_open(&self, c: ConversationId, holder: &str) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        if tx.unfinished_turn(c).await?.is_some() {
+        if tx.unfinished_turn(c).await?.is_some() || tx.queued_in_place(c).await? {
             return Err(Error::Busy);
         }
         tx.set_opened_by(c, None, Some(holder)).await?;
@@ -172,16 +184,8 @@ impl Hub {
     }
 }
 
-/// As if the message had never been sent: the conversation's agent and folder are again those of
-/// its newest turn, which accepting the message had changed.
-async fn take_back(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
-    tx.withdraw_turn(turn.id).await?;
-    tx.withdraw_message(turn.message).await?;
-    sticky(tx, turn).await?;
-    tx.drop_empty_conversation(turn.conversation).await?;
-    Ok(())
-}
-
+/// The conversation's agent and folder are again those of its newest turn, which accepting the message
+/// had changed.
 async fn sticky(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
     let c = turn.conversation;
     if let Some(newest) = tx.last_turn(c).await?

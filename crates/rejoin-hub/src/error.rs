@@ -6,6 +6,9 @@ pub enum Error {
     Store(#[from] rejoin_store::Error),
     #[error("{0}")]
     NotFound(String),
+    /// The conversation is there.
+    #[error("{handle} {what}")]
+    NoMessage { handle: String, what: String },
     #[error("there is no conversation yet")]
     NoneYet,
     /// The handle or prefix names several.

@@ -137,8 +137,9 @@ impl Hub {
                 let stored = read.message_at(found.conversation.id, seq).await?;
                 let last = read.last_seq(found.conversation.id).await?;
                 let handle = read.short_handle(&found.conversation.handle).await?;
-                Some(stored.ok_or_else(|| {
-                    Error::NotFound(format!("{handle} has no message {seq}; its last is {last}"))
+                Some(stored.ok_or_else(|| Error::NoMessage {
+                    what: format!("has no message {seq}; its last is {last}"),
+                    handle,
                 })?)
             }
         };

@@ -109,7 +109,11 @@ impl Hub {
         };
         self.say(&mut tx, conversation, &turn.agent, &settled.outside, now)
             .await?;
-        let last_seq = answer.as_ref().map_or(claimed.message.seq, |m| m.seq);
+        let last_seq = match &answer {
+            Some(answer) => answer.seq,
+            // What was said outside may have come before it meanwhile.
+            None => (tx.message(turn.message).await?).map_or(0, |m| m.message.seq),
+        };
         match &settled.pin {
             PinEnd::None => {}
             PinEnd::Untouched(id) => tx.forget_pin(*id).await?,

@@ -7,7 +7,7 @@ use rejoin_core::{
     TurnId,
 };
 use rejoin_store::{
-    Adoption, AgentSettings, Conversation, NewConversation, NewMessage, OUTSIDE, Tx,
+    Adoption, AgentSettings, Conversation, NewConversation, NewMessage, OUTSIDE, READ_ON, Tx,
 };
 use serde_json::Value;
 
@@ -53,7 +53,6 @@ pub struct WentOn<'a> {
 }
 
 const NOT_WHOLE: &str = "somebody went on with it outside, and did not leave it whole";
-const NOT_ALONE: &str = "somebody went on with it outside, and the conversation went on as well";
 
 impl Hub {
     /// Puts what was said at the end of the history, before the message of the turn in hand, and moves
@@ -72,7 +71,7 @@ impl Hub {
         let mut tx = self.store.begin().await?;
         match claimed {
             Some(claimed) => tx.holds(claimed.turn.id, claimed.turn.fence).await?,
-            None if tx.unfinished_turn(c).await?.is_some() => return Err(Error::Busy),
+            None if at_work(&mut tx, c).await? => return Err(Error::Busy),
             None => {}
         }
         let Some(conversation) = tx.conversation(c).await? else {
@@ -87,7 +86,11 @@ impl Hub {
         if let Some(went_on) = session.filter(|_| said.is_empty()) {
             // Other bytes, and not a word more: it has seen what it had seen.
             let moved = match went_on.now {
-                Some(pin) => tx.confirm_pin(pin, now).await?,
+                Some(pin) if is_confirmed(went_on.was) => tx.confirm_pin(pin, now).await?,
+                Some(pin) => {
+                    tx.keep_read(pin, now).await?;
+                    false
+                }
                 None => false,
             };
             tx.commit().await?;
@@ -100,8 +103,10 @@ impl Hub {
             tx.unplace(claimed.message.id).await?;
         }
         let saw_all = match session {
-            Some(went_on) => saw_all(&mut tx, &conversation, went_on.was).await?,
-            None => false,
+            Some(went_on) if is_confirmed(went_on.was) => {
+                saw_all(&mut tx, &conversation, went_on.was).await?
+            }
+            Some(_) | None => false,
         };
         self.say(&mut tx, c, agent, said, now).await?;
         let mut moved = false;
@@ -111,8 +116,12 @@ impl Hub {
                 None => false,
             };
             if !moved {
-                let why = if saw_all { NOT_WHOLE } else { NOT_ALONE };
+                // Only what can be read on from where it ends now is read on.
+                let why = went_on.now.map_or(NOT_WHOLE, |_| READ_ON);
                 tx.retire_pin(went_on.was.id, why, now).await?;
+                if let Some(pin) = went_on.now {
+                    tx.keep_read(pin, now).await?;
+                }
             }
         }
         let message = match claimed {
@@ -244,7 +253,16 @@ async fn still_so(tx: &mut Tx, was: &Pin) -> Result<bool> {
     let stored = tx.pin(was.id).await?;
     Ok(stored
         .and_then(|s| s.pin)
-        .is_some_and(|pin| pin.state == PinState::Confirmed && pin.files == was.files))
+        .is_some_and(|pin| pin.state == was.state && pin.files == was.files))
+}
+
+fn is_confirmed(pin: &Pin) -> bool {
+    pin.state == PinState::Confirmed
+}
+
+/// A turn runs, or a message that keeps its place waits for its own.
+pub(crate) async fn at_work(tx: &mut Tx, c: ConversationId) -> Result<bool> {
+    Ok(tx.unfinished_turn(c).await?.is_some() || tx.queued_in_place(c).await?)
 }
 
 /// Had the session seen the whole history before somebody went on with it?

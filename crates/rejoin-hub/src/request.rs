@@ -23,6 +23,9 @@ pub struct TurnRequest {
     pub breaker: u32,
     pub model_change: rejoin_core::ModelChange,
     pub after_compaction: rejoin_core::AfterCompaction,
+    /// Of the message as it was sent, where the same may be sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 impl Default for TurnRequest {
@@ -43,6 +46,7 @@ impl Default for TurnRequest {
             breaker: policy.breaker,
             model_change: policy.model_change,
             after_compaction: policy.after_compaction,
+            digest: None,
         }
     }
 }
@@ -95,6 +99,20 @@ pub struct TurnFlags {
 }
 
 impl TurnFlags {
+    /// What is not said now is as it was asked for before. Models and tools have other names with
+    /// another agent.
+    #[must_use]
+    pub fn after(mut self, was: &TurnRequest, same_agent: bool) -> Self {
+        self.permission = self.permission.or(Some(was.envelope.mode));
+        self.workdir = self.workdir.or_else(|| Some(was.workdir.clone()));
+        if same_agent {
+            self.tools = self.tools.or_else(|| was.envelope.tools.clone());
+            self.deny_tools = (self.deny_tools).or_else(|| Some(was.envelope.deny_tools.clone()));
+            self.model = self.model.or_else(|| was.model.clone());
+        }
+        self
+    }
+
     /// What they settle for an agent when they come with its first turn.
     pub fn settled(&self) -> AgentSettings {
         AgentSettings {

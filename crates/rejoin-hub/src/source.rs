@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::Hub;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
-use crate::outside::TakenIn;
+use crate::outside::{TakenIn, at_work};
 
 impl Hub {
     /// Puts what was said since at the end of the history, and keeps how far that is, in one
@@ -27,7 +27,7 @@ impl Hub {
         let mut tx = self.store.begin().await?;
         match claimed {
             Some(claimed) => tx.holds(claimed.turn.id, claimed.turn.fence).await?,
-            None if tx.unfinished_turn(c).await?.is_some() => return Err(Error::Busy),
+            None if at_work(&mut tx, c).await? => return Err(Error::Busy),
             None => {}
         }
         let stored = tx.adoption(&was.agent, &was.session_id).await?;

@@ -46,7 +46,7 @@ impl Runner {
                 .read()
                 .await
                 .map_err(rejoin_hub::Error::from)?;
-            read.confirmed_pins(c)
+            read.watched_pins(c)
                 .await
                 .map_err(rejoin_hub::Error::from)?
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
-use rejoin_hub::{Claimed, Hub, HubLink, PinEnd, Settled, fault};
+use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
@@ -153,11 +153,14 @@ impl Runner {
     ) -> Result<(Looked, Taken)> {
         let mut taken = Taken::default();
         loop {
-            let more = self
-                .take_in(claimed.conversation.id, Some(&mut *claimed))
-                .await?;
-            taken.messages += more.messages;
-            taken.agents.extend(more.agents);
+            // What a retry was to come after was settled when it was asked for.
+            if claimed.request.fresh != Some(FreshWish::Retry) {
+                let more = self
+                    .take_in(claimed.conversation.id, Some(&mut *claimed))
+                    .await?;
+                taken.messages += more.messages;
+                taken.agents.extend(more.agents);
+            }
             let outlook = HubLink::outlook(&self.hub, claimed).await?;
             let looked = look(
                 &self.hub,

@@ -1,12 +1,14 @@
 //! Changes of a history: what a message said before, what was removed, and what takes it all back.
 //! Nothing is destroyed here.
 
+use std::collections::BTreeSet;
+
 use rejoin_core::{ConversationId, Message, MessageId, MessageState, ToolNote, TurnId};
 use serde_json::Value;
 
 use crate::connections::{Read, Tx};
 use crate::db::{Ask, Row, one, rows, vals};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::messages::state_word;
 
 /// A change that can be taken back.
@@ -43,6 +45,11 @@ impl Tx {
     /// The newest that was not taken back.
     pub async fn last_change(&mut self, c: ConversationId) -> Result<Option<Change>> {
         Ok(changes(self, c, 1).await?.pop())
+    }
+
+    /// The newest first; those that were taken back are none.
+    pub async fn changes(&mut self, c: ConversationId, limit: i64) -> Result<Vec<Change>> {
+        changes(self, c, limit).await
     }
 
     pub async fn mark_undone(&mut self, id: i64, now: i64) -> Result<()> {
@@ -114,13 +121,25 @@ impl Tx {
         .await
     }
 
-    /// Takes the last message out of its place, to put others before it.
+    /// Takes the last message out of its place, to put others before it. No other can be: places have
+    /// no gaps.
     pub async fn unplace(&mut self, id: MessageId) -> Result<()> {
         let sql =
             "update messages set seq = null, state = 'queued', value_full = null, value_run = null,
-                run_boundary = null, run_after = null where id = $1";
-        self.must(sql, vals![id.uuid()], "the message is gone")
+                run_boundary = null, run_after = null
+            where id = $1 and not exists (select 1 from messages later
+                where later.conversation_id = messages.conversation_id and later.seq > messages.seq
+                  and later.removed_at is null)";
+        self.must(sql, vals![id.uuid()], "the message is not the last one")
             .await
+    }
+
+    /// A message that is to be run again keeps its place while its turn is queued: until that has run
+    /// or was cancelled, nothing else may take a place.
+    pub async fn queued_in_place(&mut self, c: ConversationId) -> Result<bool> {
+        let sql = "select 1 as found from turns t join messages m on m.id = t.message_id
+            where t.conversation_id = $1 and t.status = 'queued' and m.seq is not null limit 1";
+        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
     }
 
     /// Drops turns that were to answer this message and have not begun; the message stays.
@@ -133,16 +152,17 @@ impl Tx {
         Ok(())
     }
 
-    /// All copies of one message, and itself, have one root.
-    pub async fn shared_roots(&mut self, a: ConversationId, b: ConversationId) -> Result<i64> {
-        let sql = "select count(*) as shared from messages one, messages other
-            where one.conversation_id = $1 and other.conversation_id = $2
-              and one.seq is not null and other.seq is not null
-              and one.removed_at is null and other.removed_at is null
-              and coalesce(one.root, one.id) = coalesce(other.root, other.id)";
-        let row = one(self, sql, vals![a.uuid(), b.uuid()]).await?;
-        row.ok_or(Error::Conflict("nothing was counted"))?
-            .int("shared")
+    /// How many messages the two have in common: all copies of one message, and itself, have one root.
+    pub async fn shared_roots(&mut self, a: ConversationId, b: ConversationId) -> Result<usize> {
+        let sql = "select coalesce(root, id) as root from messages
+            where conversation_id = $1 and seq is not null and removed_at is null";
+        let mut roots = vec![];
+        for c in [a, b] {
+            let found = rows(self, sql, vals![c.uuid()]).await?;
+            let of_one: Result<BTreeSet<_>> = found.iter().map(|row| row.id("root")).collect();
+            roots.push(of_one?);
+        }
+        Ok(roots[0].intersection(&roots[1]).count())
     }
 }
 

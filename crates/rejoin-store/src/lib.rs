@@ -32,6 +32,6 @@ pub use health::Health;
 pub use history::{Page, ScopeState};
 pub use merge::Belongings;
 pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
-pub use pins::StoredPin;
+pub use pins::{READ_ON, StoredPin};
 pub use search::{HIT_BEGINS, HIT_ENDS, Hit, Search};
 pub use turns::{Attempt, Ending, NewTurn, StoredTurn, TurnRecord};

@@ -74,6 +74,16 @@ impl Tx {
         Ok(())
     }
 
+    /// Those that lead to this one.
+    pub async fn led_to(&mut self, c: ConversationId) -> Result<Vec<ConversationId>> {
+        let sql = "select id from conversations where redirect_to = $1 order by id";
+        rows(self, sql, vals![c.uuid()])
+            .await?
+            .iter()
+            .map(|row| Ok(ConversationId::from_uuid(row.id("id")?)))
+            .collect()
+    }
+
     /// Whoever asks for one is led to the other; or, with none, not any more.
     pub async fn redirect(
         &mut self,

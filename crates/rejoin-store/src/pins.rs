@@ -59,6 +59,9 @@ const CANDIDATES: i64 = 12;
 /// How many answers back a conversation can be forked without being told again.
 const EARLIER: usize = 16;
 
+/// Why a session is retired that is read on all the same: nothing said in it is lost.
+pub const READ_ON: &str = "somebody went on with it outside, and the conversation went on as well";
+
 pub(crate) const CONFIRM: &str = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4
     where id = $1 and state <> 'retired' and not exists
         (select 1 from pins other where other.agent = $5 and other.session_id = $4 and other.id <> $1)";
@@ -120,6 +123,27 @@ impl Tx {
     /// False: it was retired meanwhile, or its session, which a CLI that chooses ids itself has told
     /// us only now, belongs to another pin. Two conversations never write to one session.
     pub async fn confirm_pin(&mut self, pin: &Pin, now: i64) -> Result<bool> {
+        let kept = self.kept_with(pin).await?;
+        let values = vals![
+            pin.id.uuid(),
+            serde_json::to_string(&kept)?,
+            now,
+            pin.session.as_str(),
+            pin.agent.as_str()
+        ];
+        Ok(self.run(CONFIRM, values).await? > 0)
+    }
+
+    /// How far a session was read, whatever its state.
+    pub async fn keep_read(&mut self, pin: &Pin, now: i64) -> Result<()> {
+        let kept = self.kept_with(pin).await?;
+        let sql = "update pins set confirmed = $2, updated_at = $3 where id = $1";
+        let kept = serde_json::to_string(&kept)?;
+        self.run(sql, vals![pin.id.uuid(), kept, now]).await?;
+        Ok(())
+    }
+
+    async fn kept_with(&mut self, pin: &Pin) -> Result<Kept> {
         let confirmed = Confirmed {
             value: pin.seen.value.0,
             messages: pin.seen.messages,
@@ -137,18 +161,10 @@ impl Tx {
             provider: pin.provider.clone(),
             compacted: pin.compacted,
         };
-        let kept = Kept {
+        Ok(Kept {
             earlier: earlier_than(kept(self, pin.id).await?, pin),
             now: confirmed,
-        };
-        let values = vals![
-            pin.id.uuid(),
-            serde_json::to_string(&kept)?,
-            now,
-            pin.session.as_str(),
-            pin.agent.as_str()
-        ];
-        Ok(self.run(CONFIRM, values).await? > 0)
+        })
     }
 
     /// Its bytes are the confirmed ones again; the file's times may be new.
@@ -284,18 +300,21 @@ impl Read {
         Ok(one(self, sql, vals![session]).await?.is_some())
     }
 
-    /// The newest confirmed session of each agent.
-    pub async fn confirmed_pins(&mut self, c: ConversationId) -> Result<Vec<Pin>> {
-        let sql = "select * from pins where conversation_id = $1 and state = 'confirmed' order by id desc";
-        let mut newest: Vec<Pin> = vec![];
-        for row in &rows(self, sql, vals![c.uuid()]).await? {
+    /// Sessions in which somebody may go on outside: those that could serve, and those that are only
+    /// read on since somebody did. The newest of each agent.
+    pub async fn watched_pins(&mut self, c: ConversationId) -> Result<Vec<Pin>> {
+        let sql = "select * from pins where conversation_id = $1 and confirmed is not null
+                and (state = 'confirmed' or (state = 'retired' and retired_why = $2))
+            order by id desc limit $3";
+        let mut watched: Vec<Pin> = vec![];
+        for row in &rows(self, sql, vals![c.uuid(), READ_ON, CANDIDATES * 6]).await? {
             if let Some(pin) = read(row)?.pin
-                && !newest.iter().any(|n| n.agent == pin.agent)
+                && watched.iter().filter(|n| n.agent == pin.agent).count() < CANDIDATES as usize
             {
-                newest.push(pin);
+                watched.push(pin);
             }
         }
-        Ok(newest)
+        Ok(watched)
     }
 
     pub async fn all_pins(&mut self, c: ConversationId) -> Result<Vec<StoredPin>> {

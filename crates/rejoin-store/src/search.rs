@@ -3,7 +3,7 @@
 use rejoin_core::{ConversationId, MessageId, Role};
 
 use crate::connections::Read;
-use crate::db::{rows, vals};
+use crate::db::{one, rows, vals};
 use crate::error::Result;
 use crate::messages::role_of;
 
@@ -33,43 +33,70 @@ pub struct Search {
     pub limit: i64,
 }
 
-impl Read {
-    /// Best first. Every word must be there, each as the beginning of one.
-    pub async fn search(&mut self, search: &Search) -> Result<Vec<Hit>> {
-        let words = words(&search.text);
-        if words.is_empty() {
-            return Ok(vec![]);
-        }
-        let sql = "select m.id, m.conversation_id, m.seq, m.role, m.agent, m.created_at,
-                snippet(messages_text, 0, char(2), char(3), '…', 16) as snippet
+/// Of more than so many, the newest are shown: to rank them all takes the engine too long.
+const RANKED: i64 = 2_000;
+
+/// Whoever is found is in the history, and of a conversation that is there.
+macro_rules! found {
+    ($order:literal) => {
+        concat!(
+            "select m.id, m.n, m.conversation_id, m.seq, m.role, m.agent, m.created_at
             from messages_text
             join messages m on m.n = messages_text.rowid
             join conversations c on c.id = m.conversation_id
             where messages_text match $1 and m.removed_at is null and m.seq is not null
               and c.redirect_to is null
               and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
-            order by messages_text.rank, m.created_at desc limit $4";
+            order by ",
+            $order,
+            " limit $4"
+        )
+    };
+}
+
+impl Read {
+    /// Best first; if there are very many, newest first. Every word must be there, each as the beginning
+    /// of one.
+    pub async fn search(&mut self, search: &Search) -> Result<Vec<Hit>> {
+        let words = words(&search.text);
+        if words.is_empty() {
+            return Ok(vec![]);
+        }
+        let many = "select count(*) as many from
+            (select rowid from messages_text where messages_text match $1 limit $2)";
+        let many = one(self, many, vals![words.as_str(), RANKED]).await?;
+        let many = many.map_or(Ok(0), |row| row.int("many"))? >= RANKED;
+        let sql = if many {
+            found!("messages_text.rowid desc")
+        } else {
+            found!("messages_text.rank, m.n desc")
+        };
         let values = vals![
-            words,
+            words.as_str(),
             search.agent.clone(),
             search.workdir.clone(),
             search.limit
         ];
-        rows(self, sql, values)
-            .await?
-            .iter()
-            .map(|row| {
-                Ok(Hit {
-                    conversation: ConversationId::from_uuid(row.id("conversation_id")?),
-                    message: MessageId::from_uuid(row.id("id")?),
-                    seq: row.int("seq")?,
-                    role: role_of(row)?,
-                    agent: row.maybe_text("agent")?,
-                    snippet: row.text("snippet")?,
-                    created_at: row.int("created_at")?,
-                })
-            })
-            .collect()
+        let mut hits = vec![];
+        for row in rows(self, sql, values).await? {
+            hits.push(Hit {
+                conversation: ConversationId::from_uuid(row.id("conversation_id")?),
+                message: MessageId::from_uuid(row.id("id")?),
+                seq: row.int("seq")?,
+                role: role_of(&row)?,
+                agent: row.maybe_text("agent")?,
+                snippet: self.snippet(&words, row.int("n")?).await?,
+                created_at: row.int("created_at")?,
+            });
+        }
+        Ok(hits)
+    }
+
+    async fn snippet(&mut self, words: &str, n: i64) -> Result<String> {
+        let sql = "select snippet(messages_text, 0, char(2), char(3), '…', 16) as snippet
+            from messages_text where messages_text match $1 and rowid = $2";
+        let row = one(self, sql, vals![words, n]).await?;
+        row.map_or(Ok(String::new()), |row| row.text("snippet"))
     }
 }
 

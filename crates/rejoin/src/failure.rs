@@ -137,6 +137,9 @@ impl From<HubError> for Failure {
         match error {
             HubError::Store(error) => error.into(),
             HubError::NotFound(_) => Self::new(codes::NOT_FOUND, text),
+            HubError::NoMessage { handle, .. } => {
+                Self::new(codes::NOT_FOUND, text).try_this(format!("rejoin show {handle}"))
+            }
             HubError::NoneYet => {
                 Self::new(codes::NOT_FOUND, text).try_this("rejoin send \"hello\"")
             }

@@ -36,9 +36,10 @@ impl Hub {
         let last = tx.last_seq(c).await?;
         let through = wish.at.unwrap_or(last);
         if through < 1 || through > last {
-            return Err(Error::NotFound(format!(
-                "there is no message {through} to fork at; the last is {last}"
-            )));
+            return Err(Error::NoMessage {
+                handle: tx.short_handle(&parent.handle).await?,
+                what: format!("has no message {through} to fork at; its last is {last}"),
+            });
         }
         if let Some(key) = &wish.key
             && tx.conversation_by_key(key).await?.is_some()
@@ -64,7 +65,11 @@ impl Hub {
             now,
         })
         .await?;
-        tx.set_agent_settings(id, &parent.settings).await?;
+        if let Some(mut child) = tx.conversation(id).await? {
+            child.settings.clone_from(&parent.settings);
+            child.fresh = parent.fresh;
+            tx.keep_conversation(&child).await?;
+        }
         let messages = tx.belongings(c).await?.messages;
         let copied = messages.into_iter().take(through as usize);
         let mut newest = None;

@@ -31,6 +31,9 @@ pub(super) struct Undo {
     into_by: i64,
     /// Places that were taken right after.
     total: i64,
+    /// Conversations that had been merged into FROM before.
+    #[serde(default)]
+    led: Vec<ConversationId>,
 }
 
 impl Hub {
@@ -65,7 +68,11 @@ impl Hub {
             tx.shift_places(from, from_by).await?;
         }
         tx.give_to(&what, into).await?;
-        tx.redirect(from, Some(into)).await?;
+        // Never over two corners.
+        let led = tx.led_to(from).await?;
+        for c in led.iter().chain([&from]) {
+            tx.redirect(*c, Some(into)).await?;
+        }
         tx.refold(into, 1).await?;
         let Belongings {
             messages,
@@ -84,6 +91,7 @@ impl Hub {
                 from_by,
                 into_by,
                 total: moved + kept,
+                led,
             })),
             message: None,
             removed: vec![],
@@ -123,12 +131,14 @@ impl Hub {
             tx.shift_places(into, -undo.into_by).await?;
         }
         tx.redirect(undo.from, None).await?;
+        for c in undo.led {
+            tx.redirect(c, Some(undo.from)).await?;
+        }
         tx.refold(undo.from, 1).await?;
         tx.refold(into, 1).await?;
         Ok(Reverted {
-            message: None,
             removed: since,
-            restored: vec![],
+            ..Reverted::default()
         })
     }
 }

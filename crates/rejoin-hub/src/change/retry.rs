@@ -1,7 +1,7 @@
 //! Runs a message again: what followed it is removed, its id stays, and no session is resumed.
 
 use rejoin_core::{AgentName, EventBody, MessageId, MessageState, Role, ToolNote, TurnId};
-use rejoin_store::{NewTurn, Tx};
+use rejoin_store::{Change as StoredChange, NewTurn, StoredTurn, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::edit::place_of;
@@ -59,7 +59,7 @@ impl Hub {
         let removed = self.cut(tx, c, seq + 1).await?;
         tx.drop_queued_turns_of(again.message).await?;
         let turn = self.clock.turn_id()?;
-        let before = Retried {
+        let retried = Retried {
             message: again.message,
             turn,
             old_turn: stored.turn,
@@ -73,8 +73,17 @@ impl Hub {
             .clone()
             .unwrap_or_else(|| change.conversation.agent.clone());
         let conversation = change.conversation.clone();
-        let mut request =
-            settle_request(tx, &again.flags, &again.request, &conversation, &agent).await?;
+        // Never wider than it was sent: what was asked for then holds, but for what is asked for now.
+        let before = tx.turn(stored.turn).await?;
+        let was = before.as_ref().and_then(asked_before);
+        let same = before.is_some_and(|turn| turn.agent == agent);
+        let flags = match &was {
+            Some(was) => again.flags.clone().after(was, same),
+            None => again.flags.clone(),
+        };
+        let mut wishes = again.request.clone();
+        wishes.raw = was.is_some_and(|was| was.raw);
+        let mut request = settle_request(tx, &flags, &wishes, &conversation, &agent).await?;
         request.fresh = Some(FreshWish::Retry);
         tx.add_turn(&NewTurn {
             id: turn,
@@ -112,7 +121,7 @@ impl Hub {
             undo: Some(Undo::Cut {
                 from: seq + 1,
                 removed: removed.clone(),
-                retried: Some(before),
+                retried: Some(retried),
             }),
             message: Some(again.message),
             removed,
@@ -148,20 +157,37 @@ impl Hub {
 
     /// The retry for which nothing could be run: as if it had never been asked for. False: this turn
     /// is no retry.
-    pub(crate) async fn take_back_retry(&self, tx: &mut Tx, claimed: &Claimed) -> Result<bool> {
-        let c = claimed.conversation.id;
-        let Some(last) = tx.last_change(c).await? else {
+    pub(crate) async fn take_back_retry(&self, tx: &mut Tx, turn: &StoredTurn) -> Result<bool> {
+        let Some(change) = retry_of(tx, turn).await? else {
             return Ok(false);
         };
-        let of_this = serde_json::from_value::<Undo>(last.body.clone()).is_ok_and(
-            |undo| matches!(undo, Undo::Cut { retried: Some(r), .. } if r.turn == claimed.turn.id),
-        );
-        if of_this {
-            self.revert(tx, c, &last).await?;
-            tx.mark_undone(last.id, self.clock.now()).await?;
-        }
-        Ok(of_this)
+        self.revert(tx, turn.conversation, &change).await?;
+        tx.mark_undone(change.id, self.clock.now()).await?;
+        Ok(true)
     }
+
+    pub(crate) async fn is_retry(&self, tx: &mut Tx, turn: &StoredTurn) -> Result<bool> {
+        Ok(retry_of(tx, turn).await?.is_some())
+    }
+}
+
+/// The change that a turn was made by.
+async fn retry_of(tx: &mut Tx, turn: &StoredTurn) -> Result<Option<StoredChange>> {
+    let of_this = |change: &StoredChange| {
+        let undo = serde_json::from_value::<Undo>(change.body.clone());
+        undo.is_ok_and(
+            |undo| matches!(undo, Undo::Cut { retried: Some(r), .. } if r.turn == turn.id),
+        )
+    };
+    let changes = tx.changes(turn.conversation, CHANGES).await?;
+    Ok(changes.into_iter().find(of_this))
+}
+
+/// A turn that was never run is among the newest of them.
+const CHANGES: i64 = 32;
+
+fn asked_before(turn: &StoredTurn) -> Option<TurnRequest> {
+    serde_json::from_value(turn.request.clone()).ok()
 }
 
 fn must_be_a_users(role: Role) -> Result<()> {

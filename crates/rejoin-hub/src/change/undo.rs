@@ -26,6 +26,7 @@ impl Hub {
         };
         let mut changed = self.end_change(change, made, doing).await?;
         changed.change = last.kind;
+        changed.note = reverted.note;
         Ok(changed)
     }
 
@@ -43,10 +44,10 @@ impl Hub {
                 text,
                 edited,
             } => {
-                let stored = tx
-                    .message(message)
-                    .await?
-                    .ok_or_else(super::edit::removed)?;
+                // One that was withdrawn since has no words to get back.
+                let Some(stored) = tx.message(message).await? else {
+                    return Ok(Reverted::default());
+                };
                 let mut before = stored.message;
                 before.text = text;
                 tx.rewrite_message(&before, edited, self.clock.now())
@@ -78,6 +79,7 @@ impl Hub {
                     message,
                     removed: since,
                     restored: removed,
+                    note: None,
                 })
             }
             Undo::Merge(merge) => self.part(tx, c, merge).await,
@@ -89,8 +91,21 @@ impl Hub {
             }
             Undo::Settings(before) => {
                 let now = tx.conversation(c).await?.ok_or_else(super::gone)?;
-                tx.keep_conversation(&before.over(now)).await?;
-                Ok(Reverted::default())
+                let own = now.key.clone();
+                let mut before = before.over(now);
+                let mut note = None;
+                if let Some(key) = &before.key
+                    && let Some(other) = tx.conversation_by_key(key).await?
+                    && other.id != c
+                {
+                    note = Some(format!("another conversation has the key `{key}` now"));
+                    before.key = own;
+                }
+                tx.keep_conversation(&before).await?;
+                Ok(Reverted {
+                    note,
+                    ..Reverted::default()
+                })
             }
         }
     }
@@ -102,4 +117,5 @@ pub(super) struct Reverted {
     pub(super) message: Option<MessageId>,
     pub(super) removed: Vec<MessageId>,
     pub(super) restored: Vec<MessageId>,
+    pub(super) note: Option<String>,
 }

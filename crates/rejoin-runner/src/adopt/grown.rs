@@ -33,7 +33,7 @@ impl Runner {
                 } else {
                     let read = self.read(session).await;
                     let said = read.map(|read| read.said).unwrap_or_default();
-                    source.since(&said).map_or(0, <[_]>::len)
+                    source.since(&said).map_or(0, |new| new.len())
                 }
             }
             Some(_) | None => self.in_place(session).await?,
@@ -76,7 +76,10 @@ impl Runner {
                     return Ok(taken);
                 };
                 let source = kept_source(session, &read)?;
-                let done = self.hub.take_in_since(c, None, &kept, source, said).await?;
+                let done = self
+                    .hub
+                    .take_in_since(c, None, &kept, source, &said)
+                    .await?;
                 taken.messages = done.messages;
             }
             Some(_) | None => {
@@ -131,7 +134,7 @@ impl Runner {
             };
             let now = kept_source(&session, &read)?;
             let in_hand = claimed.as_deref();
-            let done = self.hub.take_in_since(c, in_hand, &kept, now, said).await;
+            let done = self.hub.take_in_since(c, in_hand, &kept, now, &said).await;
             let done = match done {
                 Err(rejoin_hub::Error::Busy) => return Ok(()),
                 other => other.map_err(Error::from)?,

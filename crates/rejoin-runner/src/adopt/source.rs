@@ -15,6 +15,9 @@ pub(super) struct Source {
     /// So many messages were taken in, and what they said.
     pub(super) messages: u64,
     fold: String,
+    /// Bytes of the last of them.
+    #[serde(default)]
+    last_length: u64,
     /// Ours is a copy.
     pub(super) copied: bool,
 }
@@ -26,15 +29,35 @@ impl Source {
             stamp: found.stamp.clone(),
             messages: said.len() as u64,
             fold: fold(said),
+            last_length: said.last().map_or(0, |last| last.text.len() as u64),
             copied,
         }
     }
 
-    /// What follows what was taken in; none: it does not begin with that any more.
-    pub(super) fn since<'s>(&self, said: &'s [Said]) -> Option<&'s [Said]> {
+    /// What follows what was taken in; none: it does not begin with that any more. The last answer may
+    /// have been on its way then: what came to it since is told by itself.
+    pub(super) fn since(&self, said: &[Said]) -> Option<Vec<Said>> {
         let taken = usize::try_from(self.messages).ok()?;
         let (before, after) = said.split_at_checked(taken)?;
-        (fold(before) == self.fold).then_some(after)
+        if fold(before) == self.fold {
+            return Some(after.to_vec());
+        }
+        let (last, first) = before.split_last()?;
+        let length = usize::try_from(self.last_length).ok()?;
+        let then = last.text.get(..length).filter(|_| length > 0)?;
+        let was = Said {
+            text: then.to_owned(),
+            ..last.clone()
+        };
+        let begun: Vec<Said> = first.iter().cloned().chain([was]).collect();
+        if last.role != Role::Assistant || fold(&begun) != self.fold {
+            return None;
+        }
+        let rest = Said {
+            text: last.text[length..].trim_start().to_owned(),
+            ..last.clone()
+        };
+        Some([rest].into_iter().chain(after.iter().cloned()).collect())
     }
 }
 
@@ -73,13 +96,46 @@ mod tests {
             stamp: String::new(),
             messages: 2,
             fold: fold(&taken),
+            last_length: 1,
             copied: true,
         };
-        let new = |texts: &[&str]| source.since(&said(texts)).map(<[Said]>::len);
+        let new = |texts: &[&str]| source.since(&said(texts)).map(|new| new.len());
         assert_eq!(new(&["a", "b"]), Some(0));
         assert_eq!(new(&["a", "b", "c", "d"]), Some(2));
         assert_eq!(new(&["a", "x", "c"]), None);
         assert_eq!(new(&["ab", "", "c"]), None);
         assert_eq!(new(&["a"]), None);
+    }
+
+    /// The session was adopted while its last answer was on its way.
+    #[test]
+    fn an_answer_that_grew_is_told_on() {
+        let one = |role, text: &str| Said {
+            role,
+            text: text.to_owned(),
+            trail: vec![],
+            at: None,
+        };
+        let taken = [one(Role::User, "do it"), one(Role::Assistant, "I look")];
+        let source = Source {
+            path: String::new(),
+            stamp: String::new(),
+            messages: 2,
+            fold: fold(&taken),
+            last_length: 6,
+            copied: false,
+        };
+        let today = [
+            one(Role::User, "do it"),
+            one(Role::Assistant, "I look\n\nDone now"),
+            one(Role::User, "thanks"),
+        ];
+        let new = source.since(&today).unwrap();
+        let texts: Vec<&str> = new.iter().map(|said| said.text.as_str()).collect();
+        assert_eq!(texts, ["Done now", "thanks"]);
+        assert_eq!(
+            source.since(&[one(Role::User, "do it"), one(Role::Assistant, "You look")]),
+            None
+        );
     }
 }

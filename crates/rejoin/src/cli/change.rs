@@ -52,6 +52,7 @@ pub(super) fn report(app: &App, changed: &Changed, sentence: &str) {
     } else {
         sentence.to_owned()
     }];
+    lines.extend(changed.note.iter().map(|note| format!("  {note}")));
     lines.extend(changed.affected.iter().map(effect));
     app.out.text(&lines.join("\n"));
 }

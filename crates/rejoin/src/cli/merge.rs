@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::change::{doing, effect, handle};
 use crate::app::App;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::figures::count;
 
 /// Put two conversations into one
@@ -29,6 +29,10 @@ pub(crate) struct MergeArgs {
 pub(crate) async fn run(app: &App, args: &MergeArgs) -> Result<u8> {
     let from = app.hub().find(&args.from, &app.folders()).await?;
     let into = app.hub().find(&args.into, &app.folders()).await?;
+    if from.conversation.id == into.conversation.id {
+        let text = "a conversation cannot be merged into itself";
+        return Err(Failure::usage(text).try_this("rejoin list, to see others"));
+    }
     let (old, new) = (
         handle(app, &from.conversation).await?,
         handle(app, &into.conversation).await?,

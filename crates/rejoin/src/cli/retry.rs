@@ -69,6 +69,11 @@ pub(crate) async fn run(app: &App, args: &RetryArgs) -> Result<u8> {
             last.ok_or_else(|| Failure::not_found(format!("{name} has no message yet")))?
         }
     };
+    if message.role == Role::Assistant {
+        let text = "that is an answer; name the message it answers";
+        let before = format!("rejoin retry {name}:{}", message.seq - 1);
+        return Err(Failure::usage(text).try_this(before));
+    }
     if args.dry_run {
         let changed = hub.would_retry(message.id).await?;
         let sentence = format!("{name}:{} run again, {}", message.seq, removed(&changed));
@@ -98,6 +103,8 @@ pub(crate) async fn run(app: &App, args: &RetryArgs) -> Result<u8> {
             ..app.base_request()
         },
     };
+    // It comes before what is run again, or goes with what follows it.
+    app.runner.take_in(conversation.id, None).await?;
     // From here on a signal cancels the turn, and does not leave it to others.
     let interrupted = interrupted();
     let accepted = hub.retry(&again, &app.runner.holder()?).await?;

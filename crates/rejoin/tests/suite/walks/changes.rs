@@ -135,6 +135,7 @@ impl Walk {
             return self.begin();
         }
         let into = others[self.dice.roll(others.len())];
+        self.answer_queued(into);
         let (from_id, into_id) = (self.talks[at].id.clone(), self.talks[into].id.clone());
         self.note(format!("merge talk {at} into talk {into}"));
         let done = self.world.run(&["merge", &from_id, &into_id, "--json"]);

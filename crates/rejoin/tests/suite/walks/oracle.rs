@@ -37,6 +37,8 @@ pub(super) struct Talk {
     pub(super) undo: Vec<Undo>,
     /// Said by hand in an agent's session, and not taken in yet.
     pub(super) pending: Vec<Told>,
+    /// A message whose sender died, the agent it was for, and its word.
+    pub(super) queued: Option<(Told, String, usize)>,
     /// It was merged into another.
     pub(super) gone: bool,
 }

@@ -11,18 +11,14 @@ impl Walk {
     /// The file of a confirmed session, with its agent and id.
     fn some_session(&mut self, at: usize) -> Option<(&'static dyn Cli, String, PathBuf)> {
         let shown = self.shown(at);
-        let confirmed = |agent: &str| {
-            let all = shown["sessions"].as_array().unwrap();
-            let mine = all
-                .iter()
-                .find(|s| s["agent"] == agent && s["state"] == "confirmed")?;
-            Some(mine["session_id"].as_str().unwrap().to_owned())
-        };
         let mut found = vec![];
-        for cli in self.clis {
-            if let Some(id) = confirmed(cli.agent()) {
+        for session in shown["sessions"].as_array().unwrap() {
+            let own = |cli: &&&dyn Cli| session["agent"] == cli.agent();
+            let cli = self.clis.iter().find(own);
+            if let Some(cli) = cli.filter(|_| session["state"] == "confirmed") {
+                let id = session["session_id"].as_str().unwrap().to_owned();
                 let mut files = cli.sessions(&self.world).into_iter();
-                found.extend(files.find(|f| cli.is_of(f, &id)).map(|f| (cli, id, f)));
+                found.extend(files.find(|f| cli.is_of(f, &id)).map(|f| (*cli, id, f)));
             }
         }
         if found.is_empty() || !self.talks[at].pending.is_empty() {

@@ -39,6 +39,8 @@ pub(super) enum Fate {
     AllKilled,
     /// kill -9 of `rejoin send`; the turn ends by itself.
     SenderKilled,
+    /// `rejoin send` dies before anything is started; the message is run before the next one.
+    DiedEarly,
 }
 
 impl Walk {
@@ -76,6 +78,7 @@ impl Walk {
 
     pub(super) fn step(&mut self) {
         let at = self.some_talk();
+        self.answer_queued(at);
         let long = self.talks[at].told.len() >= 3;
         match self.dice.roll(30) {
             11 => self.turn(at, Fate::Fresh),
@@ -83,6 +86,7 @@ impl Walk {
             13 => self.turn(at, Fate::CliKilled),
             14 => self.turn(at, Fate::AllKilled),
             15 => self.turn(at, Fate::SenderKilled),
+            10 => self.turn(at, Fate::DiedEarly),
             16 | 17 if long => self.edit(at),
             18 if long => self.truncate(at),
             19 | 20 => self.retry(at),
@@ -196,7 +200,7 @@ impl Walk {
         }
         let n = self.next_word();
         let script = match fate {
-            Fate::Good | Fate::Fresh => format!("a{n}"),
+            Fate::Good | Fate::Fresh | Fate::DiedEarly => format!("a{n}"),
             Fate::Refused400 => "e400".into(),
             Fate::CliKilled | Fate::AllKilled => "hang".into(),
             Fate::SenderKilled => format!("z{n}"),
@@ -204,19 +208,37 @@ impl Walk {
         let text = format!("{} #s:{script}", user(n));
         let id = self.talks[at].id.clone();
         self.note(format!("talk {at}: {fate:?} {agent} {}", user(n)));
-        let next = ["explain", &id, "--next", "--json", "-a", &agent];
-        let next = self.must(self.world.run(&next)).json();
-        self.talks[at].take_in();
-        self.check();
+        self.answer_queued(at);
+        // What was said by hand is taken in by the question what comes next, or by the turn itself.
+        let mut next = None;
+        if self.dice.roll(2) == 0 {
+            let ask = ["explain", &id, "--next", "--json", "-a", &agent];
+            next = Some(self.must(self.world.run(&ask)).json());
+            self.talks[at].take_in();
+            self.check();
+        }
         let mut args = vec!["send", "--json", "-c", &id, "-a", &agent];
         if fate == Fate::Fresh {
             args.push("--fresh-session");
         }
         args.extend(["--", &text]);
+        if fate == Fate::DiedEarly {
+            let point = ["after_claim", "after_look", "before_begin"][self.dice.roll(3)];
+            let mut dying = self.world.command(&args);
+            let done = dying.env("REJOIN_FAIL", point).output().unwrap();
+            assert!(!done.status.success(), "{done:?}");
+            if point != "after_claim" {
+                self.talks[at].take_in();
+            }
+            let queued = (self.told(None, &text), agent, n);
+            self.talks[at].queued = Some(queued);
+            return;
+        }
+        self.talks[at].take_in();
         let child = self.world.spawn(&args);
         let pid = child.id() as i32;
         match fate {
-            Fate::Good | Fate::Fresh | Fate::Refused400 => {}
+            Fate::Good | Fate::Fresh | Fate::Refused400 | Fate::DiedEarly => {}
             Fate::CliKilled => kill(self.running(&agent, n), "KILL"),
             Fate::AllKilled => {
                 self.running(&agent, n);
@@ -239,7 +261,7 @@ impl Walk {
         match fate {
             Fate::Good | Fate::Fresh => {
                 let turn = self.must(done).json();
-                if fate == Fate::Good
+                if let Some(next) = next.filter(|_| fate == Fate::Good)
                     && (&turn["verdict"], &turn["reason"]) != (&next["verdict"], &next["reason"])
                     && turn["reason"] != "rejected"
                 {
@@ -252,7 +274,7 @@ impl Walk {
                     self.fail(&format!("it answered: {done:?}"));
                 }
             }
-            Fate::AllKilled => {}
+            Fate::AllKilled | Fate::DiedEarly => {}
             Fate::SenderKilled => {
                 wait_for("the turn to end by itself", 60, || {
                     let shown = self.shown(at);
@@ -264,6 +286,35 @@ impl Walk {
                 }
             }
         }
+    }
+
+    /// A message whose sender died runs before the next one; here, before anything else is done with
+    /// the conversation: by a message to the demo agent, which is told all of it.
+    pub(super) fn answer_queued(&mut self, at: usize) {
+        let Some((told, agent, n)) = self.talks[at].queued.take() else {
+            return;
+        };
+        let m = self.next_word();
+        let text = format!("{} #s:a{m}", user(m));
+        let id = self.talks[at].id.clone();
+        self.note(format!("talk {at}: {} waits; demo {}", user(n), user(m)));
+        let args = ["send", "--json", "-c", &id, "-a", DEMO, "--", &text];
+        let turn = self.must(self.world.run(&args)).json();
+        self.talks[at].take_in();
+        self.talks[at].told.push(told);
+        let waited = self.shown(at);
+        let waited = waited["turns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .nth(1)
+            .unwrap()
+            .clone();
+        self.answered(at, &agent, n, &waited);
+        let new = self.told(None, &text);
+        self.talks[at].told.push(new);
+        self.answered(at, DEMO, m, &turn);
     }
 
     /// The process of the agent's CLI, once the model was asked.
@@ -333,6 +384,7 @@ impl Walk {
                 .as_array()
                 .unwrap()
                 .iter()
+                .filter(|m| m["state"] != "queued")
                 .map(|m| (m["agent"].as_str(), words_in(m["text"].as_str().unwrap())))
                 .collect();
             let wanted: Vec<(Option<&str>, Vec<String>)> = (self.talks[at].told.iter())
