@@ -37,6 +37,8 @@ alter table conversations add column archived_at integer;
 alter table conversations add column opened_by text;
 create index conversations_opened on conversations (opened_by) where opened_by is not null;
 alter table conversations add column fresh integer not null default 0;
+-- What was spent on it before it was adopted, in millionths of a dollar.
+alter table conversations add column outside_cost integer;
 
 -- Sessions that were made outside. `source` says where one lies, if ours is a copy of it, and how far
 -- it was taken in.

@@ -125,6 +125,8 @@ pub struct Reading {
     pub usage: Option<Usage>,
     /// What all of it cost from its beginning, where the session says so.
     pub total: Option<Micros>,
+    /// What the part that was read has cost, where the session says so.
+    pub spent: Option<Micros>,
     /// Calls that were stopped and that the stream says nothing of. They may have done a part.
     pub denied: Vec<Denied>,
     /// What its tools began, where the stream may not have told of it; it may have ended since.

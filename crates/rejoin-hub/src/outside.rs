@@ -3,8 +3,8 @@
 
 use rejoin_agents::Said;
 use rejoin_core::{
-    AgentName, ConversationId, Message, MessageState, PermissionMode, Pin, PinState, Role, Scope,
-    TurnId,
+    AgentName, ConversationId, Message, MessageState, Micros, PermissionMode, Pin, PinState, Role,
+    Scope, TurnId,
 };
 use rejoin_store::{
     Adoption, AgentSettings, Conversation, NewConversation, NewMessage, OUTSIDE, READ_ON, Tx,
@@ -38,6 +38,8 @@ pub struct Adopted {
     /// The session, if it can be resumed; what it has seen is filled in here.
     pub pin: Option<Pin>,
     pub source: Value,
+    /// What was spent on it so far, if the session says so.
+    pub cost: Option<Micros>,
     /// The one it goes on with; none: the agent knows.
     pub model: Option<String>,
     pub permission: PermissionMode,
@@ -167,6 +169,9 @@ impl Hub {
             };
             let settings = [(adopted.agent.to_string(), settings)].into();
             tx.set_agent_settings(id, &settings).await?;
+        }
+        if let Some(cost) = adopted.cost {
+            tx.set_outside_cost(id, cost).await?;
         }
         self.say(&mut tx, id, &adopted.agent, &adopted.said, now)
             .await?;

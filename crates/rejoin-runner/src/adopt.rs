@@ -196,8 +196,7 @@ impl Runner {
                 machine: self.hub.machine.clone(),
                 files: vec![mark.clone()],
                 cursor: kept.reading.cursor.clone(),
-                // What it cost before is in no book of ours.
-                total: None,
+                total: kept.reading.total,
                 usage: kept.reading.usage,
                 context: kept.reading.context,
                 model: kept.reading.model.clone(),
@@ -221,6 +220,7 @@ impl Runner {
                 .clone()
                 .filter(|_| !session.adapter.keeps_model()),
             said: kept.said.clone(),
+            cost: kept.reading.spent.or(kept.reading.total),
             pin: pinned,
             permission: terms.permission,
             scope: terms.scope,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_core::{AgentName, ConversationId, Envelope, Handle, PermissionMode, Scope};
+use rejoin_core::{AgentName, ConversationId, Envelope, Handle, Micros, PermissionMode, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::connections::{Read, Tx};
@@ -192,6 +192,13 @@ impl Tx {
             c.archived_at,
         ];
         self.must(sql, values, "the conversation is gone").await
+    }
+
+    /// What was spent on it before it was adopted.
+    pub async fn set_outside_cost(&mut self, id: ConversationId, cost: Micros) -> Result<()> {
+        let sql = "update conversations set outside_cost = $2 where id = $1";
+        self.run(sql, vals![id.uuid(), cost.0]).await?;
+        Ok(())
     }
 
     /// With everything that belongs to it.

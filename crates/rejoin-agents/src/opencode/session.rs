@@ -1,6 +1,6 @@
 //! Reads the CLI's session: messages and their parts in a database that holds it alone.
 
-use rejoin_core::{ToolNote, strip};
+use rejoin_core::{Micros, ToolNote, strip};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -95,6 +95,7 @@ struct Message {
     provider: Option<String>,
     #[serde(rename = "modelID")]
     model: Option<String>,
+    cost: Option<f64>,
     #[serde(default)]
     time: Value,
 }
@@ -125,6 +126,10 @@ impl SessionReader for Reader {
         let later = |cursor: &String| row.id > *cursor;
         self.reading.only_added &= self.cursor.as_ref().is_some_and(later);
         self.reading.cursor = Some(row.id.clone());
+        if let Some(cost) = row.message.cost.and_then(Micros::from_dollars) {
+            let so_far = self.reading.spent.map_or(0, |spent| spent.0);
+            self.reading.spent = Some(Micros(so_far.saturating_add(cost.0)));
+        }
         match row.message.role.as_str() {
             "user" => self.user(row.message.at(), &row.parts),
             "assistant" => self.assistant(row.message, row.parts),

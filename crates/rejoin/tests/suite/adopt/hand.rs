@@ -1,6 +1,6 @@
 //! Every CLI, used by hand before and after.
 
-use rejoin_testkit::{World, on_every_cli, user};
+use rejoin_testkit::{CLAUDE_NEW, World, on_every_cli, user};
 use serde_json::{Value, json};
 
 use super::{adopted, alone, goes_on, keep_gemini, listed, messages};
@@ -92,6 +92,12 @@ fn a_session_made_by_hand_goes_on(world: World) {
     assert_eq!(known.len(), 1, "{known:#?}");
     assert_eq!(known[0]["state"], "known");
     assert_eq!(known[0]["conversation_id"], one["conversation_id"]);
+    // What was spent on it before, where the session says so.
+    let id_here = one["conversation_id"].as_str().unwrap();
+    let shown = world.run(&["show", id_here, "--json"]).ok().json();
+    let cost = shown["conversation"]["cost_usd"].as_f64();
+    let says_so = world.cli.agent() == "opencode" || world.cli.version() == CLAUDE_NEW;
+    assert_eq!(cost.is_some_and(|cost| cost > 0.0), says_so, "{shown:#}");
     let turn = goes_on(&world, one, 3, &[1, 2]);
     assert_eq!(
         (&turn["verdict"], &turn["reason"]),
