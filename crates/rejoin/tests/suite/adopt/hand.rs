@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 
 use super::{adopted, alone, goes_on, keep_gemini, listed, messages};
 
-on_every_cli!(
-    a_session_made_by_hand_goes_on,
-    what_is_said_there_later_is_taken_in,
-);
+on_every_cli!(a_session_made_by_hand_goes_on);
+
+mod later {
+    use super::what_is_said_there_later_is_taken_in;
+    rejoin_testkit::on_every_quick_cli!(what_is_said_there_later_is_taken_in);
+}
 
 /// A session of two turns, made without rejoin, and its id.
 fn made(world: &World) -> String {

@@ -7,9 +7,13 @@ use rejoin_testkit::{Chronicle, Continued, World, on_every_cli, user};
 on_every_cli!(
     a_damaged_session_is_never_resumed,
     a_session_continued_by_hand_is_taken_in,
-    a_session_continued_by_hand_and_passed_over,
     without_leave_to_reseed_nothing_is_sent,
 );
+
+mod passed_over {
+    use super::a_session_continued_by_hand_and_passed_over;
+    rejoin_testkit::on_every_quick_cli!(a_session_continued_by_hand_and_passed_over);
+}
 
 ///
 fn a_damaged_session_is_never_resumed(world: World) {
