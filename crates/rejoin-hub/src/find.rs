@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 /// How many conversations are looked through for a name that was mistyped.
 const LATELY: i64 = 500;
 
+/// Letters of a handle that people are shown at least.
+const SHOWN: usize = 4;
+
 /// A conversation, and the message in it that was named, if one was.
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -184,6 +187,12 @@ impl Hub {
                 }
             }
             return Err(self.no_last().await?);
+        }
+        // A few letters may begin any handle, and another tomorrow: a key that is just that is meant.
+        if name.len() < SHOWN
+            && let Some(keyed) = read.conversation_by_key(name).await?
+        {
+            return Ok(Some(keyed));
         }
         if Handle::looks_like(name) {
             let mut found = read.conversations_by_handle(name).await?;

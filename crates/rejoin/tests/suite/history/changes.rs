@@ -255,6 +255,20 @@ fn settings_are_taken_back_one_by_one() {
     assert_eq!(world.show()["conversation"]["id"], id);
 }
 
+/// A key of a few letters is not taken for the beginning of somebody's handle.
+#[test]
+fn a_short_key_is_a_key() {
+    let world = demo(&["one"]);
+    let id = world.show()["conversation"]["id"].clone();
+    // One in sixteen handles begins with it.
+    let another = (0..500).any(|_| {
+        let turn = did(&world, &["send", "-a", "demo", "x"]);
+        turn["handle"].as_str().unwrap().starts_with('k')
+    });
+    assert!(another);
+    assert_eq!(world.show()["conversation"]["id"], id);
+}
+
 /// The model of one agent, not of another.
 #[test]
 fn a_model_belongs_to_an_agent() {
