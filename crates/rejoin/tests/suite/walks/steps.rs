@@ -274,8 +274,8 @@ impl Walk {
                     self.fail(&format!("it answered: {done:?}"));
                 }
             }
-            Fate::AllKilled | Fate::DiedEarly => {}
-            Fate::SenderKilled => {
+            Fate::DiedEarly => {}
+            Fate::AllKilled | Fate::SenderKilled => {
                 wait_for("the turn to end by itself", 60, || {
                     let shown = self.shown(at);
                     (shown["conversation"]["state"] == "idle").then_some(())
