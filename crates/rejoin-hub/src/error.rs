@@ -24,6 +24,9 @@ pub enum Error {
     Running(String),
     #[error("{0} is open in the agent's own terminal interface")]
     Opened(String),
+    /// Only what a user said can be run again; the message that it answers.
+    #[error("that is an answer; name the message it answers")]
+    IsAnswer { to: String },
     #[error("no change of {0} is left to be taken back")]
     NothingToUndo(String),
     #[error("{0}")]

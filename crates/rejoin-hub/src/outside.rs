@@ -59,16 +59,14 @@ const NOT_WHOLE: &str = "somebody went on with it outside, and did not leave it 
 impl Hub {
     /// Puts what was said at the end of the history, before the message of the turn in hand, and moves
     /// the pin on if its session has now seen all of it; else that session is not used again.
-    ///
-    /// Without a session, what was said was said elsewhere, and all agents are told of it.
     pub async fn take_in(
         &self,
         c: ConversationId,
         claimed: Option<&Claimed>,
-        agent: &AgentName,
         said: &[Said],
-        session: Option<WentOn<'_>>,
+        session: WentOn<'_>,
     ) -> Result<TakenIn> {
+        let WentOn { was, now: pin } = session;
         let now = self.clock.now();
         let mut tx = self.store.begin().await?;
         match claimed {
@@ -79,16 +77,15 @@ impl Hub {
         let Some(conversation) = tx.conversation(c).await? else {
             return Ok(TakenIn::default());
         };
-        if let Some(went_on) = session
-            && !still_so(&mut tx, went_on.was).await?
-        {
+        if !still_so(&mut tx, was).await? {
             // Another command has taken it in.
             return Ok(TakenIn::default());
         }
-        if let Some(went_on) = session.filter(|_| said.is_empty()) {
+        let serves = was.state == PinState::Confirmed;
+        if said.is_empty() {
             // Other bytes, and not a word more: it has seen what it had seen.
-            let moved = match went_on.now {
-                Some(pin) if is_confirmed(went_on.was) => tx.confirm_pin(pin, now).await?,
+            let moved = match pin {
+                Some(pin) if serves => tx.confirm_pin(pin, now).await?,
                 Some(pin) => {
                     tx.keep_read(pin, now).await?;
                     false
@@ -104,26 +101,18 @@ impl Hub {
         if let Some(claimed) = claimed {
             tx.unplace(claimed.message.id).await?;
         }
-        let saw_all = match session {
-            Some(went_on) if is_confirmed(went_on.was) => {
-                saw_all(&mut tx, &conversation, went_on.was).await?
-            }
-            Some(_) | None => false,
+        let saw_all = serves && saw_all(&mut tx, &conversation, was).await?;
+        self.say(&mut tx, c, &was.agent, said, now).await?;
+        let moved = match pin.filter(|_| saw_all) {
+            Some(pin) => self.move_on(&mut tx, &conversation, pin, now).await?,
+            None => false,
         };
-        self.say(&mut tx, c, agent, said, now).await?;
-        let mut moved = false;
-        if let Some(went_on) = session {
-            moved = match went_on.now.filter(|_| saw_all) {
-                Some(pin) => self.move_on(&mut tx, &conversation, pin, now).await?,
-                None => false,
-            };
-            if !moved {
-                // Only what can be read on from where it ends now is read on.
-                let why = went_on.now.map_or(NOT_WHOLE, |_| READ_ON);
-                tx.retire_pin(went_on.was.id, why, now).await?;
-                if let Some(pin) = went_on.now {
-                    tx.keep_read(pin, now).await?;
-                }
+        if !moved {
+            // Only what can be read on from where it ends now is read on.
+            let why = pin.map_or(NOT_WHOLE, |_| READ_ON);
+            tx.retire_pin(was.id, why, now).await?;
+            if let Some(pin) = pin {
+                tx.keep_read(pin, now).await?;
             }
         }
         let message = match claimed {
@@ -259,10 +248,6 @@ async fn still_so(tx: &mut Tx, was: &Pin) -> Result<bool> {
     Ok(stored
         .and_then(|s| s.pin)
         .is_some_and(|pin| pin.state == was.state && pin.files == was.files))
-}
-
-fn is_confirmed(pin: &Pin) -> bool {
-    pin.state == PinState::Confirmed
 }
 
 /// A turn runs, or a message that keeps its place waits for its own.

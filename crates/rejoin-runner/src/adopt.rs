@@ -83,15 +83,8 @@ impl Runner {
     /// All that are there, newest first, each with what is known of it.
     pub async fn outside_sessions(&self, wanted: &Wanted) -> Result<Vec<OutsideSession>> {
         let known = {
-            let mut read = self
-                .hub
-                .store
-                .read()
-                .await
-                .map_err(rejoin_hub::Error::from)?;
-            read.known_sessions()
-                .await
-                .map_err(rejoin_hub::Error::from)?
+            let mut read = self.hub.store.read().await?;
+            read.known_sessions().await?
         };
         let known: HashMap<(String, String), ConversationId> = known
             .into_iter()

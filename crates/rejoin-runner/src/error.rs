@@ -53,6 +53,12 @@ pub enum Error {
     Internal(String),
 }
 
+impl From<rejoin_store::Error> for Error {
+    fn from(error: rejoin_store::Error) -> Self {
+        Self::Hub(error.into())
+    }
+}
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

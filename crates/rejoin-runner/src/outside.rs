@@ -40,15 +40,8 @@ impl Runner {
     ) -> Result<Taken> {
         let mut taken = Taken::default();
         let pins = {
-            let mut read = self
-                .hub
-                .store
-                .read()
-                .await
-                .map_err(rejoin_hub::Error::from)?;
-            read.watched_pins(c)
-                .await
-                .map_err(rejoin_hub::Error::from)?
+            let mut read = self.hub.store.read().await?;
+            read.watched_pins(c).await?
         };
         for was in pins {
             let Some((now, reading)) = self.went_on(&was).await else {
@@ -60,10 +53,7 @@ impl Runner {
                 now: now.as_ref(),
             };
             let in_hand = claimed.as_deref();
-            let done = self
-                .hub
-                .take_in(c, in_hand, &was.agent, &said, Some(session))
-                .await;
+            let done = self.hub.take_in(c, in_hand, &said, session).await;
             let done = match done {
                 // A turn began meanwhile: it takes in what there is.
                 Err(rejoin_hub::Error::Busy) => return Ok(taken),

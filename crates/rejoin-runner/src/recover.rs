@@ -26,15 +26,8 @@ impl Runner {
     /// Gives back what could not be settled: one turn must not keep every command from working.
     pub async fn recover(&self) -> Result<Vec<String>> {
         let mut troubles = vec![];
-        let running = self
-            .hub
-            .store
-            .read()
-            .await
-            .map_err(rejoin_hub::Error::from)?
-            .running_turns()
-            .await;
-        for turn in running.map_err(rejoin_hub::Error::from)? {
+        let running = self.hub.store.read().await?.running_turns().await;
+        for turn in running? {
             if held_by_the_living(&turn) {
                 continue;
             }
@@ -59,13 +52,8 @@ impl Runner {
     /// Whoever had a conversation open and died has it open no longer.
     async fn release_dead(&self) -> Result<()> {
         let opened = {
-            let mut read = self
-                .hub
-                .store
-                .read()
-                .await
-                .map_err(rejoin_hub::Error::from)?;
-            read.opened().await.map_err(rejoin_hub::Error::from)?
+            let mut read = self.hub.store.read().await?;
+            read.opened().await?
         };
         for (c, holder) in opened {
             self.release_if_dead(c, &holder).await?;
@@ -120,15 +108,8 @@ impl Runner {
             if *cancel.borrow() && self.hub.withdraw_queued(turn).await? {
                 return Err(Error::Cancelled);
             }
-            let stored = self
-                .hub
-                .store
-                .read()
-                .await
-                .map_err(rejoin_hub::Error::from)?
-                .turn(turn)
-                .await;
-            match stored.map_err(rejoin_hub::Error::from)? {
+            let stored = self.hub.store.read().await?.turn(turn).await;
+            match stored? {
                 None => {
                     return Err(rejoin_hub::Error::NotFound("the turn was withdrawn".into()).into());
                 }
@@ -280,17 +261,8 @@ impl Runner {
             else {
                 continue;
             };
-            let stored = self
-                .hub
-                .store
-                .read()
-                .await
-                .map_err(rejoin_hub::Error::from)?
-                .turn(turn)
-                .await;
-            let over = stored
-                .map_err(rejoin_hub::Error::from)?
-                .is_none_or(|t| t.status.ended());
+            let stored = self.hub.store.read().await?.turn(turn).await;
+            let over = stored?.is_none_or(|t| t.status.ended());
             if over {
                 drop(fs_err::remove_dir_all(entry.path()));
             }

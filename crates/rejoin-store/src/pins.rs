@@ -294,12 +294,6 @@ impl Read {
         pin_of_session(self, agent, session).await
     }
 
-    /// Did a turn of ours cause a session of that name?
-    pub async fn attempted_session(&mut self, session: &str) -> Result<bool> {
-        let sql = "select 1 as found from attempts where session_id = $1 limit 1";
-        Ok(one(self, sql, vals![session]).await?.is_some())
-    }
-
     /// Sessions in which somebody may go on outside: those that could serve, and those that are only
     /// read on since somebody did. The newest of each agent.
     pub async fn watched_pins(&mut self, c: ConversationId) -> Result<Vec<Pin>> {

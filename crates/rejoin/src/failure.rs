@@ -158,6 +158,7 @@ impl From<HubError> for Failure {
                 format!("{text}; nothing was changed, leave that first"),
             )
             .try_this(format!("rejoin show {handle}")),
+            HubError::IsAnswer { to } => Self::usage(text).try_this(format!("rejoin retry {to}")),
             HubError::NothingToUndo(handle) => {
                 Self::new(codes::CONFLICT, text).try_this(format!("rejoin show {handle} --all"))
             }

@@ -1,11 +1,11 @@
 //! Runs a message again: what followed it is removed, its id stays, and no session is resumed.
 
 use rejoin_core::{AgentName, EventBody, MessageId, MessageState, Role, ToolNote, TurnId};
-use rejoin_store::{Change as StoredChange, NewTurn, StoredTurn, Tx};
+use rejoin_store::{Change as StoredChange, NewTurn, StoredMessage, StoredTurn, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::edit::place_of;
-use super::{Changed, Doing, Made, Undo};
+use super::{Change, Changed, Doing, Made, Undo};
 use crate::Hub;
 use crate::accept::{Accepted, settle_request, to_json};
 use crate::claim::Claimed;
@@ -52,10 +52,8 @@ impl Hub {
         let c = self.conversation_of(again.message).await?;
         let mut change = self.begin_change(c).await?;
         let now = self.clock.now();
+        let (seq, stored) = place_of_users(&mut change, again.message).await?;
         let tx = &mut change.tx;
-        let seq = place_of(tx, again.message).await?;
-        let stored = tx.message(again.message).await?.ok_or_else(super::gone)?;
-        must_be_a_users(stored.message.role)?;
         let removed = self.cut(tx, c, seq + 1).await?;
         tx.drop_queued_turns_of(again.message).await?;
         let turn = self.clock.turn_id()?;
@@ -141,9 +139,7 @@ impl Hub {
     pub async fn would_retry(&self, id: MessageId) -> Result<Changed> {
         let c = self.conversation_of(id).await?;
         let mut change = self.begin_change(c).await?;
-        let seq = place_of(&mut change.tx, id).await?;
-        let stored = change.tx.message(id).await?.ok_or_else(super::gone)?;
-        must_be_a_users(stored.message.role)?;
+        let (seq, _) = place_of_users(&mut change, id).await?;
         let removed = self.cut(&mut change.tx, c, seq + 1).await?;
         let made = Made {
             kind: "retry",
@@ -190,11 +186,15 @@ fn asked_before(turn: &StoredTurn) -> Option<TurnRequest> {
     serde_json::from_value(turn.request.clone()).ok()
 }
 
-fn must_be_a_users(role: Role) -> Result<()> {
-    match role {
-        Role::User => Ok(()),
-        Role::Assistant => Err(Error::Usage(
-            "that is an answer; name the message it answers".into(),
-        )),
+/// The place of a message, if a user said it.
+async fn place_of_users(change: &mut Change, id: MessageId) -> Result<(i64, StoredMessage)> {
+    let seq = place_of(&mut change.tx, id).await?;
+    let stored = change.tx.message(id).await?.ok_or_else(super::gone)?;
+    if stored.message.role == Role::User {
+        return Ok((seq, stored));
     }
+    let handle = change.tx.short_handle(&change.conversation.handle).await?;
+    Err(Error::IsAnswer {
+        to: format!("{handle}:{}", seq - 1),
+    })
 }

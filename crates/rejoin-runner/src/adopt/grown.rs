@@ -18,16 +18,8 @@ impl Runner {
         session: &OutsideSession,
         c: ConversationId,
     ) -> Result<Standing> {
-        let more = match self.kept(session).await? {
-            Some((_, source))
-                if self
-                    .by_source(
-                        session.agent.as_str(),
-                        session.head.session.as_str(),
-                        &source,
-                    )
-                    .await? =>
-            {
+        let more = match self.kept_by_source(session).await? {
+            Some((_, source)) => {
                 if source.stamp == session.found.stamp {
                     0
                 } else {
@@ -36,7 +28,7 @@ impl Runner {
                     source.since(&said).map_or(0, |new| new.len())
                 }
             }
-            Some(_) | None => self.in_place(session).await?,
+            None => self.in_place(session).await?,
         };
         Ok(match more {
             0 => Standing::Known(c),
@@ -57,16 +49,8 @@ impl Runner {
             resumable: true,
             note: None,
         };
-        match self.kept(session).await? {
-            Some((kept, source))
-                if self
-                    .by_source(
-                        session.agent.as_str(),
-                        session.head.session.as_str(),
-                        &source,
-                    )
-                    .await? =>
-            {
+        match self.kept_by_source(session).await? {
+            Some((kept, source)) => {
                 let read = self.read(session).await?;
                 taken.resumable = source.copied;
                 let Some(said) = source.since(&read.said) else {
@@ -82,7 +66,7 @@ impl Runner {
                     .await?;
                 taken.messages = done.messages;
             }
-            Some(_) | None => {
+            None => {
                 if session.own.copied {
                     taken.note = Some("rejoin itself made this session".into());
                     return Ok(taken);
@@ -102,15 +86,8 @@ impl Runner {
         taken: &mut Taken,
     ) -> Result<()> {
         let kept = {
-            let mut read = self
-                .hub
-                .store
-                .read()
-                .await
-                .map_err(rejoin_hub::Error::from)?;
-            read.adoptions_of(c)
-                .await
-                .map_err(rejoin_hub::Error::from)?
+            let mut read = self.hub.store.read().await?;
+            read.adoptions_of(c).await?
         };
         for kept in kept {
             let Ok(source) = serde_json::from_value::<Source>(kept.source.clone()) else {
@@ -150,16 +127,21 @@ impl Runner {
         Ok(())
     }
 
+    /// How it was taken in, if what is new in it is told by that.
+    async fn kept_by_source(&self, session: &OutsideSession) -> Result<Option<(Kept, Source)>> {
+        let Some((kept, source)) = self.kept(session).await? else {
+            return Ok(None);
+        };
+        let (agent, id) = (session.agent.as_str(), session.head.session.as_str());
+        let by_source = self.by_source(agent, id, &source).await?;
+        Ok(by_source.then_some((kept, source)))
+    }
+
     async fn kept(&self, session: &OutsideSession) -> Result<Option<(Kept, Source)>> {
         let id = session.head.session.as_str();
-        let mut read = self
-            .hub
-            .store
-            .read()
-            .await
-            .map_err(rejoin_hub::Error::from)?;
+        let mut read = self.hub.store.read().await?;
         let kept = read.adoption(session.agent.as_str(), id).await;
-        let kept = kept.map_err(rejoin_hub::Error::from)?;
+        let kept = kept?;
         Ok(kept.and_then(|kept| {
             let source = serde_json::from_value(kept.source.clone()).ok()?;
             Some((kept, source))
@@ -171,14 +153,9 @@ impl Runner {
         if source.copied {
             return Ok(true);
         }
-        let mut read = self
-            .hub
-            .store
-            .read()
-            .await
-            .map_err(rejoin_hub::Error::from)?;
+        let mut read = self.hub.store.read().await?;
         let pin = read.pin_of_session(agent, session).await;
-        Ok(pin.map_err(rejoin_hub::Error::from)?.is_none())
+        Ok(pin?.is_none())
     }
 
     /// By the pin: of one that is not used any more nothing is taken in.
@@ -188,14 +165,9 @@ impl Runner {
         }
         let id = session.head.session.as_str();
         let pin = {
-            let mut read = self
-                .hub
-                .store
-                .read()
-                .await
-                .map_err(rejoin_hub::Error::from)?;
+            let mut read = self.hub.store.read().await?;
             let pin = read.pin_of_session(session.agent.as_str(), id).await;
-            pin.map_err(rejoin_hub::Error::from)?
+            pin?
         };
         let confirmed = pin.and_then(|(_, stored)| stored.pin);
         let confirmed = confirmed.filter(|pin| pin.state == PinState::Confirmed);

@@ -69,11 +69,6 @@ pub(crate) async fn run(app: &App, args: &RetryArgs) -> Result<u8> {
             last.ok_or_else(|| Failure::not_found(format!("{name} has no message yet")))?
         }
     };
-    if message.role == Role::Assistant {
-        let text = "that is an answer; name the message it answers";
-        let before = format!("rejoin retry {name}:{}", message.seq - 1);
-        return Err(Failure::usage(text).try_this(before));
-    }
     if args.dry_run {
         let changed = hub.would_retry(message.id).await?;
         let sentence = format!("{name}:{} run again, {}", message.seq, removed(&changed));

@@ -55,8 +55,12 @@ pub(super) fn list(app: &App, sessions: &[OutsideSession], args: &AdoptArgs) {
         .collect();
     let fit = app.out.screen().then(|| app.out.width());
     app.out.lines(&table(&rows, fit));
-    app.out
-        .note("nothing was adopted; try: rejoin adopt --all, or rejoin adopt SESSION");
+    let known = |s: &OutsideSession| matches!(s.standing, Standing::Known(_));
+    app.out.note(if sessions.iter().all(known) {
+        "all of them are here; try: rejoin list"
+    } else {
+        "nothing was adopted; try: rejoin adopt --all, or rejoin adopt SESSION"
+    });
 }
 
 pub(super) fn told(app: &App, done: &[Done], failed: bool) {

@@ -1,6 +1,6 @@
 //! Edit, truncate, retry, undo, reset: what they say, what they keep, what they bring back.
 
-use rejoin_testkit::{CODEX_166, World};
+use rejoin_testkit::{CLAUDE_NEW, CODEX_166, World};
 use serde_json::json;
 
 use super::{demo, did, id_of, say, texts};
@@ -272,8 +272,36 @@ fn a_short_key_is_a_key() {
 /// The model of one agent, not of another.
 #[test]
 fn a_model_belongs_to_an_agent() {
-    let world: World = demo(&["one"]);
+    let Some(world) = World::claude(env!("CARGO_BIN_EXE_rejoin"), CLAUDE_NEW) else {
+        return;
+    };
+    world.say(1, &[]);
+    let asked_for = |n: usize| world.say(n, &[])["command"].to_string();
+    did(&world, &["set", "k", "codex.model=opus"]);
+    assert!(!asked_for(2).contains("opus"));
     did(&world, &["set", "k", "claude.model=opus"]);
-    let turn = say(&world, "two");
-    assert_ne!(turn["model"], "opus");
+    assert!(asked_for(3).contains("\"--model\",\"opus\""));
+    did(&world, &["undo", "k"]);
+    assert!(!asked_for(4).contains("opus"));
+}
+
+/// D-25: what a fork may do is held to, on its first turn and later, and the parent's is as it was.
+#[test]
+fn a_fork_may_do_less() {
+    let Some(world) = World::claude(env!("CARGO_BIN_EXE_rejoin"), CLAUDE_NEW) else {
+        return;
+    };
+    world.say(1, &[]);
+    did(
+        &world,
+        &["fork", "k", "-k", "less", "--permission", "read-only"],
+    );
+    let written = world.work().join("out.txt");
+    for _ in 0..2 {
+        let turn = did(&world, &["send", "-k", "less", "#s:write"]);
+        assert_eq!(turn["verdict"], "resumed", "{turn:#}");
+        assert!(!written.exists(), "{turn:#}");
+    }
+    did(&world, &["send", "-k", "k", "#s:write"]);
+    assert!(written.exists());
 }

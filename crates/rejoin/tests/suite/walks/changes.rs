@@ -42,12 +42,8 @@ impl Walk {
         let agent = self.some_agent();
         let id = self.message_id(at, i);
         self.note(format!("talk {at}: retry {} with {agent}", i + 1));
-        if !self.talks[at].pending.is_empty() {
-            // What was said by hand would come before the message that is run again.
-            let c = self.talks[at].id.clone();
-            self.must(self.world.run(&["explain", &c, "--next", "--json"]));
-            self.talks[at].take_in();
-        }
+        // What was said by hand goes with what follows the message.
+        self.talks[at].take_in();
         let done = self.world.run(&["retry", "--json", "-a", &agent, &id]);
         let turn = self.must(done).json();
         let removed = self.talks[at].cut(i + 1);
@@ -166,8 +162,9 @@ impl Walk {
     pub(super) fn undo(&mut self, at: usize) {
         let c = self.talks[at].id.clone();
         self.note(format!("talk {at}: undo"));
-        // A pin that went back with its conversation brings what was said in it along.
-        if !self.talks[at].pending.is_empty() {
+        // A pin that goes back with its conversation would bring what was said in it along.
+        let parts = matches!(self.talks[at].undo.last(), Some(Undo::Merge { .. }));
+        if parts && !self.talks[at].pending.is_empty() {
             self.must(self.world.run(&["explain", &c, "--next", "--json"]));
             self.talks[at].take_in();
         }
