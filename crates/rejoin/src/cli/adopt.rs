@@ -166,7 +166,7 @@ fn asked(app: &App, args: &AdoptArgs) -> Result<(Option<String>, Vec<String>)> {
     let folder = match folders[..] {
         [] if args.everywhere || !named.is_empty() => None,
         [] => Some(folder_text(&app.here)?),
-        [one] => Some(folder_text(Path::new(one))?),
+        [one] => Some(folder_text(Path::new(one)).map_err(|e| e.try_this("rejoin adopt ."))?),
         _ => {
             return Err(Failure::usage("only one folder can be asked about")
                 .try_this("rejoin adopt --everywhere"));

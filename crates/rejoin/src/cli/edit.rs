@@ -28,7 +28,8 @@ pub(crate) struct EditArgs {
 
 pub(crate) async fn run(app: &App, args: &EditArgs) -> Result<u8> {
     let target = message(app, &args.message, "edit").await?;
-    let text = prompt(args.text.as_deref())?;
+    let text = prompt(args.text.as_deref())
+        .map_err(|e| e.try_this(format!("rejoin edit {} \"other words\"", target.name)))?;
     let id = target.message.message.id;
     let changed = app.hub().edit(id, &text, doing(args.dry_run)).await?;
     report(app, &changed, &format!("{} edited", target.name));

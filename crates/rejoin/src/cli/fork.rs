@@ -74,8 +74,9 @@ async fn place(
     if let Ok(number) = name.parse::<i64>() {
         return Ok(number);
     }
-    let named = app.hub().find_message(name, &app.folders()).await?;
     let try_this = format!("rejoin fork {handle} --at {handle}:N");
+    let named = app.hub().find_message(name, &app.folders()).await;
+    let named = named.map_err(|e| Failure::from(e).try_this(&*try_this))?;
     match named.message {
         Some(_) if named.conversation.id != conversation.id => {
             let text = format!("`{name}` is a message of another conversation than {handle}");

@@ -123,7 +123,9 @@ pub(super) fn state(view: &ConversationView) -> (&str, Tone) {
 }
 
 fn nothing(args: &ListArgs) -> String {
-    if args.state.is_some() || args.agent.is_some() || args.cursor.is_some() {
+    if args.archived {
+        "nothing is put away; try: rejoin list".into()
+    } else if args.state.is_some() || args.agent.is_some() || args.cursor.is_some() {
         "no such conversation; try: rejoin list".into()
     } else if args.here {
         "no conversation in this folder yet; try: rejoin send \"hello\", or rejoin list".into()
