@@ -5,6 +5,7 @@
 
 mod adoptions;
 mod binaries;
+mod blobs;
 mod changes;
 mod connections;
 mod conversations;
@@ -18,11 +19,13 @@ mod messages;
 mod open;
 mod pins;
 mod refold;
+mod seal;
 mod search;
 mod spent;
 mod turns;
 
 pub use adoptions::Adoption;
+pub use blobs::{Blobs, BlobsConfig, Listed, Objects};
 pub use changes::{Change, Version};
 pub use connections::{Read, Store, Tx};
 pub use conversations::{AgentSettings, Conversation, ListFilter, NewConversation, Parent};
@@ -33,5 +36,6 @@ pub use history::{Page, ScopeState};
 pub use merge::Belongings;
 pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
 pub use pins::{READ_ON, StoredPin};
+pub use seal::{LONGEST_CHUNK, Sealer, Unsealed};
 pub use search::{HIT_BEGINS, HIT_ENDS, Hit, Search};
 pub use turns::{Attempt, Ending, NewTurn, StoredTurn, TurnRecord};
