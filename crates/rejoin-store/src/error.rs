@@ -23,6 +23,16 @@ pub enum Error {
     Read(#[source] std::io::Error),
     #[error("the store holds something this rejoin cannot read: {0}")]
     Foreign(String),
+    /// `[blobs]` says something that cannot be.
+    #[error("{0}")]
+    BlobsConfig(String),
+    /// The place outside the database, after all tries.
+    #[error("chunks could not be {what} in {place}: {why}")]
+    Blobs {
+        place: String,
+        what: &'static str,
+        why: String,
+    },
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

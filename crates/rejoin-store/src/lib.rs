@@ -28,6 +28,7 @@ mod turns;
 mod vault;
 
 pub use adoptions::Adoption;
+pub use blobs::{Blobs, BlobsConfig, Listed, Objects};
 pub use changes::{Change, Version};
 pub use chunks::{ChunkList, ChunkRef, LARGEST};
 pub use connections::{Read, Store, Tx};
@@ -39,6 +40,7 @@ pub use history::{Page, ScopeState};
 pub use merge::Belongings;
 pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
 pub use pins::{READ_ON, StoredPin};
+pub use seal::{LONGEST_CHUNK, Sealer, Unsealed};
 pub use search::{HIT_BEGINS, HIT_ENDS, Hit, Search};
 pub use snapshots::{Captured, Manifest, ManifestFile, NewSnapshot, Sealed, Snapshot, Unusable};
 pub use turns::{Attempt, Ending, NewTurn, StoredTurn, TurnRecord};
