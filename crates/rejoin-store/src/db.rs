@@ -75,6 +75,8 @@ val_from! {
     Option<&str> => |v| Val::Text(v.map(str::to_owned));
     Uuid => |v| Val::Id(Some(v));
     Option<Uuid> => |v| Val::Id(v);
+    Vec<u8> => |v| Val::Bytes(Some(v));
+    Option<Vec<u8>> => |v| Val::Bytes(v);
     [u8; 32] => |v| Val::Bytes(Some(v.to_vec()));
     Option<[u8; 32]> => |v| Val::Bytes(v.map(|b| b.to_vec()));
 }
@@ -116,6 +118,10 @@ impl Row {
         bytes
             .map(|b| Uuid::from_slice(&b).map_err(|e| Error::Foreign(format!("{column}: {e}"))))
             .transpose()
+    }
+
+    pub(crate) fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.0.try_get(column)?)
     }
 
     pub(crate) fn hash(&self, column: &str) -> Result<[u8; 32]> {

@@ -19,6 +19,8 @@ pub enum Error {
     ReadOnly(#[source] sqlx::Error),
     #[error("the store does not answer")]
     Unavailable(#[source] sqlx::Error),
+    #[error("a file cannot be read: {0}")]
+    Read(#[source] std::io::Error),
     #[error("the store holds something this rejoin cannot read: {0}")]
     Foreign(String),
     /// `[blobs]` says something that cannot be.

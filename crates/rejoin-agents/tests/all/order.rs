@@ -44,7 +44,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
             checkout: None,
         },
         runtime: runtime.clone(),
-        machine: "m".into(),
+        machine: "m".into(), home: String::new(),
         files: vec![],
         cursor: None,
         total: None,
@@ -61,7 +61,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         folder: FolderFact::Same,
         provider_here: true,
         session: SessionFact::Untouched,
-        snapshot: SnapshotFact::None,
+        snapshot: SnapshotFact::None, elsewhere: false,
         in_use: None,
         forked_from: matches!(kind, Kind::Fork).then_some("tmqx"),
     };

@@ -53,7 +53,7 @@ impl Bench {
                 checkout: None,
             },
             runtime: runtime("claude", "2.1.197"),
-            machine: "here".into(),
+            machine: "here".into(), home: String::new(),
             files: vec![],
             cursor: None,
             total: None,

@@ -196,7 +196,7 @@ impl World {
             },
             provider_here: true,
             session: self.look(slot),
-            snapshot: snapshot(slot, &scoped, turn.snapshots),
+            snapshot: snapshot(slot, &scoped, turn.snapshots), elsewhere: false,
             in_use: against(Obstacle::InUse).then_some(9),
             forked_from: None,
         });
@@ -427,7 +427,7 @@ impl World {
                     checkout: None,
                 },
                 runtime: runtime("2.0"),
-                machine: "here".into(),
+                machine: "here".into(), home: String::new(),
                 files: vec![],
                 cursor: None,
                 total: None,

@@ -283,7 +283,7 @@ impl Bench<'_> {
                 checkout: None,
             },
             runtime: self.runtime.clone(),
-            machine: String::new(),
+            machine: String::new(), home: String::new(),
             files: vec![],
             cursor: None,
             total: None,
@@ -300,7 +300,7 @@ impl Bench<'_> {
             folder: FolderFact::Same,
             provider_here: true,
             session: SessionFact::Untouched,
-            snapshot: SnapshotFact::None,
+            snapshot: SnapshotFact::None, elsewhere: false,
             in_use: None,
             forked_from: forks.then_some("its parent"),
         };
