@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rejoin_store::{BlobsConfig, Sealer};
+use rejoin_store::{Blobs, BlobsConfig, Sealer, Store, Vault};
 
 use super::kind::{is_key, span_ms};
 use super::{Loaded, of, or_default};
@@ -20,6 +20,7 @@ pub(crate) struct Snapshots {
     /// Milliseconds; none: as long as the conversation.
     pub(crate) keep_latest: Option<i64>,
     pub(crate) keep_older: Option<i64>,
+    enabled: bool,
     key: Option<String>,
     key_file: Option<PathBuf>,
 }
@@ -32,9 +33,19 @@ impl Snapshots {
             blobs: blobs(loaded, aws)?,
             keep_latest: span("snapshots.keep_latest")?,
             keep_older: span("snapshots.keep_older")?,
+            enabled: or_default(loaded, "snapshots.enabled")?,
             key: of(loaded, "snapshots.key")?,
             key_file: key_file(loaded),
         })
+    }
+
+    /// Where they are kept; none: they are switched off.
+    pub(crate) fn vault(&self, store: &Store) -> Result<Option<Vault>> {
+        if !self.enabled {
+            return Ok(None);
+        }
+        let blobs = Blobs::open(&self.blobs)?;
+        Ok(Some(Vault::new(store.clone(), blobs, self.sealer()?)))
     }
 
     /// Reads the key file, if there is one.
