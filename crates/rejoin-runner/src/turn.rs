@@ -157,6 +157,7 @@ impl Runner {
         early: &mut Option<ShimChild>,
     ) -> Result<(Looked, Taken)> {
         let mut taken = Taken::default();
+        let mut again = 2;
         loop {
             // What a retry was to come after was settled when it was asked for.
             if claimed.request.fresh != Some(FreshWish::Retry) {
@@ -177,6 +178,11 @@ impl Runner {
             .await?;
             fault::point("after_look");
             let held = decide(&looked.situation(&claimed.turn.agent, &claimed.request)).plan;
+            // Whoever used it is done since it was asked what was said there.
+            if again > 0 && looked.went_on() && !matches!(held, Err(Hold::InUse { .. })) {
+                again -= 1;
+                continue;
+            }
             if if_busy == IfBusy::Fail || !matches!(held, Err(Hold::InUse { .. })) {
                 return Ok((looked, taken));
             }

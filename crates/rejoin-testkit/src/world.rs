@@ -216,6 +216,11 @@ impl World {
         self.env.remove(name);
     }
 
+    /// From here on it is as if no session had ever been saved.
+    pub fn without_snapshots(&mut self) {
+        self.set("REJOIN_SNAPSHOTS_ENABLED", "false");
+    }
+
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.rejoin);
         command
