@@ -4,7 +4,8 @@ mod files;
 mod objects;
 mod s3;
 
-pub use objects::{Listed, Objects};
+pub(crate) use objects::PAGE;
+pub use objects::{Listed, ObjectName, Objects};
 
 use crate::error::{Error, Result};
 

@@ -9,5 +9,6 @@ mod suite {
     mod history;
     mod pins;
     mod schema;
+    mod sweep;
     mod turns;
 }

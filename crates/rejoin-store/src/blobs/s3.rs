@@ -9,7 +9,7 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore as _, ObjectStoreExt as _, RetryConfig};
 
-use super::objects::{Failed, Listed, PAGE, name_in};
+use super::objects::{Failed, Listed, ObjectName, PAGE};
 use super::{BlobsConfig, without_password};
 use crate::error::{Error, Result};
 
@@ -162,8 +162,8 @@ impl Bucket {
             let Some(key) = self.key_of(&object.location) else {
                 continue;
             };
-            if let Some(name) = name_in(&key) {
-                let at = object.last_modified.timestamp_millis();
+            if let Some(name) = ObjectName::of(&key) {
+                let at = object.last_modified.timestamp_micros();
                 found.push(Listed {
                     name,
                     bytes: object.size,
