@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
-use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, PinEnd, Settled, fault};
+use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, LOCAL_ONLY, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
@@ -308,7 +308,7 @@ fn attempt_of(prepared: &Prepared, plan: &TurnPlan) -> Attempt {
     }
 }
 
-fn held(hold: &Hold, looked: &Looked) -> Error {
+pub(crate) fn held(hold: &Hold, looked: &Looked) -> Error {
     match *hold {
         Hold::InUse { pid } => Error::InUse { pid },
         Hold::WouldReseed { why } => Error::WouldReseed { why },

@@ -141,7 +141,8 @@ impl Tx {
         let mut kept = self.kept_with(pin).await?;
         // It does not begin with what came after.
         kept.earlier.retain(|was| was.last_seq < pin.seen.last_seq);
-        let sql = "update pins set state = 'confirmed', open_turn = null, confirmed = $2, updated_at = $3
+        let sql =
+            "update pins set state = 'confirmed', open_turn = null, confirmed = $2, updated_at = $3
             where id = $1 and state <> 'retired'";
         let values = vals![pin.id.uuid(), serde_json::to_string(&kept)?, now];
         self.must(sql, values, "the session was retired").await

@@ -25,6 +25,7 @@ mod suite {
     mod open;
     mod reasons;
     mod safe;
+    mod snapshots;
     mod terminal;
     mod text_is_data;
     mod tidy;
