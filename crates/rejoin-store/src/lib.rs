@@ -27,6 +27,7 @@ mod spent;
 mod sweep;
 mod turns;
 mod vault;
+mod verify;
 
 pub use adoptions::Adoption;
 pub use blobs::{Blobs, BlobsConfig, Listed, ObjectName, Objects};
@@ -47,3 +48,4 @@ pub use snapshots::{Captured, Manifest, ManifestFile, NewSnapshot, Sealed, Snaps
 pub use sweep::{Expiring, GRACE, Progress, Retention, SweepPlan, Swept, Watcher};
 pub use turns::{Attempt, Ending, NewTurn, StoredTurn, TurnRecord};
 pub use vault::{Lost, Vault};
+pub use verify::{Checked, Depth, Flaw, Stock};

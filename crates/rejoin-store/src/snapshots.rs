@@ -182,7 +182,10 @@ impl Tx {
     pub async fn add_snapshot(&mut self, new: &NewSnapshot<'_>) -> Result<bool> {
         let NewSnapshot { pin, captured, .. } = new;
         // A machine may have slept meanwhile while another one swept.
-        if captured.began.is_some_and(|began| new.now - began > GRACE / 2) {
+        if captured
+            .began
+            .is_some_and(|began| new.now - began > GRACE / 2)
+        {
             return Ok(false);
         }
         if let Some(base) = captured.based_on {
@@ -337,6 +340,14 @@ impl Read {
         };
         found.iter().map(one).collect()
     }
+}
+
+pub(crate) async fn read_all(
+    at: &mut impl Ask,
+    sql: &'static str,
+    values: Vec<crate::db::Val>,
+) -> Result<Vec<Snapshot>> {
+    rows(at, sql, values).await?.iter().map(read).collect()
 }
 
 async fn snapshot(at: &mut impl Ask, id: SnapshotId) -> Result<Option<Snapshot>> {

@@ -185,7 +185,8 @@ struct Unnamed {
 fn copy(row: &Row) -> Result<Option<u32>> {
     let copy = row.maybe_int("copy")?;
     let foreign = |_| Error::Foreign("copy is not a number of ours".into());
-    copy.map(|copy| u32::try_from(copy).map_err(foreign)).transpose()
+    copy.map(|copy| u32::try_from(copy).map_err(foreign))
+        .transpose()
 }
 
 /// A snapshot that is there, without what it holds.

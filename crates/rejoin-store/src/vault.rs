@@ -113,7 +113,11 @@ impl Vault {
             // Whoever relies on a chunk says so, or it could be swept meanwhile.
             // One in an object store that is no longer configured is as good as none.
             let sql = "update chunks set at = $2 where name = $1 and (body is not null or $3 = 1)";
-            let values = vals![at.name, now, i64::from(matches!(self.blobs, Blobs::Objects(_)))];
+            let values = vals![
+                at.name,
+                now,
+                i64::from(matches!(self.blobs, Blobs::Objects(_)))
+            ];
             if met.insert(at.name) && tx.run(sql, values).await? == 0 {
                 new.push((at, plain));
             }

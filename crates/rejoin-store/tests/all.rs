@@ -7,6 +7,7 @@
 
 mod suite {
     mod history;
+    mod objects;
     mod pins;
     mod schema;
     mod sweep;

@@ -20,7 +20,10 @@ pub(crate) const PAGE: usize = 1000;
 
 /// Chunks outside the database. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Objects(At);
+pub struct Objects {
+    at: At,
+    patience: Duration,
+}
 
 #[derive(Debug, Clone)]
 enum At {
@@ -55,7 +58,7 @@ pub(super) enum Failed {
 }
 
 impl Objects {
-    pub(super) fn files(path: &str) -> Result<Self> {
+    pub(super) fn files(path: &str, config: &BlobsConfig) -> Result<Self> {
         let path = PathBuf::from(path);
         if !path.is_absolute() {
             return Err(Error::BlobsConfig(format!(
@@ -63,20 +66,26 @@ impl Objects {
                 path.display()
             )));
         }
-        Ok(Self(At::Files(path)))
+        Ok(Self::new(At::Files(path), config))
     }
 
     pub(super) fn s3(rest: &str, config: &BlobsConfig) -> Result<Self> {
-        s3::Bucket::new(rest, config).map(|bucket| Self(At::S3(bucket)))
+        let bucket = s3::Bucket::new(rest, config)?;
+        Ok(Self::new(At::S3(bucket), config))
+    }
+
+    fn new(at: At, config: &BlobsConfig) -> Self {
+        let patience = config.patience.unwrap_or(TRY);
+        Self { at, patience }
     }
 
     pub fn is_remote(&self) -> bool {
-        matches!(self.0, At::S3(_))
+        matches!(self.at, At::S3(_))
     }
 
     /// For people; holds no secret.
     pub fn place(&self) -> String {
-        match &self.0 {
+        match &self.at {
             At::Files(folder) => format!("file:{}", folder.display()),
             At::S3(bucket) => bucket.place(),
         }
@@ -87,7 +96,7 @@ impl Objects {
         let key = name.key();
         let body = bytes::Bytes::from(body);
         let put = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let (path, body) = (folder.join(&key), body.clone());
                     files::blocking(move || files::put(&path, &body)).await
@@ -102,7 +111,7 @@ impl Objects {
     pub async fn get(&self, name: &ObjectName) -> Result<Option<Vec<u8>>> {
         let key = name.key();
         let get = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let path = folder.join(&key);
                     files::blocking(move || files::get(&path, LONGEST_SEALED)).await
@@ -115,7 +124,7 @@ impl Objects {
 
     /// Removes what writers left unfinished before that time, in microseconds.
     pub async fn tidy(&self, before: i64) -> Result<()> {
-        let At::Files(folder) = &self.0 else {
+        let At::Files(folder) = &self.at else {
             return Ok(());
         };
         let tidy = || {
@@ -129,7 +138,7 @@ impl Objects {
     pub async fn size(&self, name: &ObjectName) -> Result<Option<u64>> {
         let key = name.key();
         let size = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let path = folder.join(&key);
                     files::blocking(move || files::size(&path)).await
@@ -144,7 +153,7 @@ impl Objects {
     pub async fn delete(&self, name: &ObjectName) -> Result<()> {
         let key = name.key();
         let delete = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let path = folder.join(&key);
                     files::blocking(move || files::delete(&path)).await
@@ -160,7 +169,7 @@ impl Objects {
     pub async fn list(&self, after: Option<&ObjectName>) -> Result<Vec<Listed>> {
         let after = after.map(ObjectName::key);
         let list = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let (folder, after) = (folder.clone(), after.clone());
                     files::blocking(move || files::list(&folder, after.as_deref())).await
@@ -179,10 +188,10 @@ impl Objects {
         let mut tries = 0;
         loop {
             tries += 1;
-            let failed = match tokio::time::timeout(TRY, call()).await {
+            let failed = match tokio::time::timeout(self.patience, call()).await {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(failed)) => failed,
-                Err(_) => Failed::Passing(format!("no answer within {} s", TRY.as_secs())),
+                Err(_) => Failed::Passing(format!("no answer within {:?}", self.patience)),
             };
             let why = match failed {
                 Failed::Passing(_) if tries < TRIES => {

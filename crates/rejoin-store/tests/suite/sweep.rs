@@ -85,7 +85,9 @@ impl Place {
     async fn capture(&self, text: &[u8]) -> Captured {
         let mut captured = Captured::default();
         let mut from = text;
-        let keep = self.vault.keep(&mut from, vec![], &mut captured, false, self.now);
+        let keep = self
+            .vault
+            .keep(&mut from, vec![], &mut captured, false, self.now);
         let chunks = keep.await.unwrap();
         captured.files.push(file(text.len(), chunks));
         captured
@@ -123,7 +125,10 @@ impl Place {
     }
 
     async fn plan(&self, keep: Retention) -> SweepPlan {
-        self.vault.plan_sweep(keep, self.now, &|_| {}).await.unwrap()
+        self.vault
+            .plan_sweep(keep, self.now, &|_| {})
+            .await
+            .unwrap()
     }
 
     async fn sweep(&self, keep: Retention) -> Swept {
@@ -152,7 +157,9 @@ impl Place {
     fn objects(&self) -> usize {
         let chunks = self.folder.path().join("objects/chunks");
         let folders = fs_err::read_dir(chunks).into_iter().flatten().flatten();
-        folders.map(|f| fs_err::read_dir(f.path()).unwrap().count()).sum()
+        folders
+            .map(|f| fs_err::read_dir(f.path()).unwrap().count())
+            .sum()
     }
 }
 
@@ -170,7 +177,10 @@ fn file(length: usize, chunks: ChunkList) -> ManifestFile {
 /// Some chunks' worth, shared with what begins alike.
 fn text(n: u8, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    blake3::Hasher::new().update(&[n]).finalize_xof().fill(&mut bytes);
+    blake3::Hasher::new()
+        .update(&[n])
+        .finalize_xof()
+        .fill(&mut bytes);
     bytes
 }
 
@@ -182,12 +192,18 @@ async fn what_only_the_expired_named_goes_and_a_tombstone_stays() {
         let new = place.save(1, &text(2, 100_000)).await;
         place.now += 2 * HOUR;
         let plan = place.plan(OLDER_AT_ONCE).await;
-        assert_eq!(plan.expiring.iter().map(|e| e.id).collect::<Vec<_>>(), [old]);
+        assert_eq!(
+            plan.expiring.iter().map(|e| e.id).collect::<Vec<_>>(),
+            [old]
+        );
         assert!(plan.chunks > 0 && plan.bytes > 90_000 && plan.staying == 1);
         assert_eq!(place.verify().await, 2, "a plan changes nothing");
 
         let swept = place.sweep(OLDER_AT_ONCE).await;
-        assert_eq!((swept.expired, swept.chunks, swept.bytes), (1, plan.chunks, plan.bytes));
+        assert_eq!(
+            (swept.expired, swept.chunks, swept.bytes),
+            (1, plan.chunks, plan.bytes)
+        );
         assert_eq!((swept.left, swept.strays), (0, 0));
         assert_eq!(place.verify().await, 1);
         let mut read = place.vault.store.read().await.unwrap();
@@ -198,7 +214,10 @@ async fn what_only_the_expired_named_goes_and_a_tombstone_stays() {
         assert!(read.snapshot(new).await.unwrap().unwrap().expired.is_none());
         drop(read);
         let again = place.plan(OLDER_AT_ONCE).await;
-        assert_eq!((again.expiring.len(), again.chunks, again.waiting), (0, 0, 0));
+        assert_eq!(
+            (again.expiring.len(), again.chunks, again.waiting),
+            (0, 0, 0)
+        );
     }
 }
 
@@ -252,7 +271,11 @@ async fn a_capture_builds_only_upon_what_is_there() {
     place.now += 2 * DAY;
     assert!(place.add(1, &captured, text(1, 100_000)).await.is_some());
     place.sweep(OLDER_AT_ONCE).await;
-    assert_eq!(place.verify().await, 1, "the base is gone, what was built upon it is not");
+    assert_eq!(
+        place.verify().await,
+        1,
+        "the base is gone, what was built upon it is not"
+    );
     assert_eq!(place.add(1, &captured, vec![]).await, None);
 }
 
@@ -265,17 +288,25 @@ async fn what_the_user_keeps_stays_and_what_is_deleted_goes() {
         place.save(2, &text(3, 60_000)).await;
         let mut tx = place.vault.store.begin().await.unwrap();
         assert!(tx.keep_snapshot(kept, true).await.unwrap());
-        tx.delete_conversation(ConversationId::from_parts(1, [2; 10])).await.unwrap();
+        tx.delete_conversation(ConversationId::from_parts(1, [2; 10]))
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         place.now += 400 * DAY;
-        let all_at_once = Retention { latest: Some(0), older: Some(0) };
+        let all_at_once = Retention {
+            latest: Some(0),
+            older: Some(0),
+        };
         let swept = place.sweep(all_at_once).await;
         assert_eq!(swept.expired, 1);
         assert_eq!(place.verify().await, 1);
         if in_folder {
             let mut read = place.vault.store.read().await.unwrap();
             let kept = read.snapshot(kept).await.unwrap().unwrap();
-            assert_eq!(place.objects(), kept.manifest().unwrap().files[0].chunks.0.len());
+            assert_eq!(
+                place.objects(),
+                kept.manifest().unwrap().files[0].chunks.0.len()
+            );
         }
     }
 }
@@ -296,10 +327,17 @@ async fn objects_without_a_row_go_once_nobody_can_be_writing_them() {
     let one = listed.iter().find(|l| l.name != stray).unwrap().name;
     let twin = rejoin_store::ObjectName::new(one.chunk).unwrap();
     objects.put(&twin, vec![1, 2, 3]).await.unwrap();
-    let unfinished = place.folder.path().join("objects/chunks/01/.unfinished-0123");
+    let unfinished = place
+        .folder
+        .path()
+        .join("objects/chunks/01/.unfinished-0123");
     fs_err::write(&unfinished, "x").unwrap();
 
-    assert_eq!(place.sweep(NEVER).await.strays, 0, "somebody may be writing them");
+    assert_eq!(
+        place.sweep(NEVER).await.strays,
+        0,
+        "somebody may be writing them"
+    );
     assert_eq!(place.objects(), there + 3);
     place.now += 2 * HOUR;
     assert_eq!(place.sweep(NEVER).await.strays, 2);
@@ -310,7 +348,10 @@ async fn objects_without_a_row_go_once_nobody_can_be_writing_them() {
 /// What can happen, in any order.
 #[derive(Debug, Clone)]
 enum Step {
-    Capture { text: u8, chunks: u8 },
+    Capture {
+        text: u8,
+        chunks: u8,
+    },
     /// The oldest capture that is under way becomes a snapshot of this conversation.
     Add(u8),
     /// Its process dies.
@@ -328,7 +369,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop_oneof![
             Just(NEVER),
             Just(OLDER_AT_ONCE),
-            Just(Retention { latest: Some(DAY), older: Some(HOUR) }),
+            Just(Retention {
+                latest: Some(DAY),
+                older: Some(HOUR)
+            }),
         ]
     };
     let step = prop_oneof![
@@ -377,7 +421,9 @@ async fn walk(in_folder: bool, steps: Vec<Step>) {
             }
             Step::Delete(n) => {
                 let mut tx = place.vault.store.begin().await.unwrap();
-                tx.delete_conversation(ConversationId::from_parts(1, [n; 10])).await.unwrap();
+                tx.delete_conversation(ConversationId::from_parts(1, [n; 10]))
+                    .await
+                    .unwrap();
                 tx.commit().await.unwrap();
             }
         }
@@ -386,7 +432,9 @@ async fn walk(in_folder: bool, steps: Vec<Step>) {
     // Nothing is held on to for ever either.
     for n in 0..3 {
         let mut tx = place.vault.store.begin().await.unwrap();
-        tx.delete_conversation(ConversationId::from_parts(1, [n; 10])).await.unwrap();
+        tx.delete_conversation(ConversationId::from_parts(1, [n; 10]))
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
     }
     place.now += 2 * HOUR;
