@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Runner, RunnerConfig};
-use rejoin_store::{Blobs, Store, Vault};
+use rejoin_store::Store;
 
 use crate::config::Config;
 use crate::failure::{Failure, Result};
@@ -45,13 +45,12 @@ impl App {
         make_home(&home)?;
         let store = Store::open_sqlite(&database(&home, config.database_url.as_deref())?).await?;
         let machine = nix_hostname();
-        let blobs = Blobs::open(&config.snapshots.blobs)?;
-        let vault = Vault::new(store.clone(), blobs, config.snapshots.sealer()?);
+        let vault = config.snapshots.vault(&store)?;
         let hub = Hub {
             store,
             clock: Clock,
             machine,
-            vault: Some(vault),
+            vault,
         };
         let env = env
             .filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))

@@ -97,6 +97,8 @@ pub(crate) const KEYS: &[Key] = &[
         "What to do with a session that its agent compacted"),
     key("resume.model_change", OneOf(&["resume", "reseed"]), "\"resume\"", Free,
         "What to do with a session of another model"),
+    key("snapshots.enabled", Bool, "true", NeededBeyond(&[]),
+        "`false`: sessions are kept nowhere but where their agent keeps them"),
     key("snapshots.keep_latest", Span("forever"), "\"forever\"", NeededBeyond(&[]),
         "How long the newest snapshot of each session is kept"),
     key("snapshots.keep_older", Span("forever"), "\"30d\"", NeededBeyond(&[]), "How long older snapshots are kept"),

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rejoin_store::{BlobsConfig, Retention, Sealer};
+use rejoin_store::{Blobs, BlobsConfig, Retention, Sealer, Store, Vault};
 
 use super::kind::{is_key, span_micros};
 use super::{Loaded, of, or_default};
@@ -18,6 +18,7 @@ const LONGEST_KEY_FILE: u64 = 64 * 1024;
 pub(crate) struct Snapshots {
     pub(crate) blobs: BlobsConfig,
     pub(crate) keep: Retention,
+    enabled: bool,
     key: Option<String>,
     key_file: Option<PathBuf>,
 }
@@ -32,9 +33,19 @@ impl Snapshots {
                 latest: span("snapshots.keep_latest")?,
                 older: span("snapshots.keep_older")?,
             },
+            enabled: or_default(loaded, "snapshots.enabled")?,
             key: of(loaded, "snapshots.key")?,
             key_file: key_file(loaded),
         })
+    }
+
+    /// Where they are kept; none: they are switched off.
+    pub(crate) fn vault(&self, store: &Store) -> Result<Option<Vault>> {
+        if !self.enabled {
+            return Ok(None);
+        }
+        let blobs = Blobs::open(&self.blobs)?;
+        Ok(Some(Vault::new(store.clone(), blobs, self.sealer()?)))
     }
 
     /// Reads the key file, if there is one.

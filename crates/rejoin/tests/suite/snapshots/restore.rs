@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rejoin_testkit::{CLAUDE_NEW, Chronicle, Talk, World, on_every_cli, runs};
+use rejoin_testkit::{CLAUDE_NEW, Chronicle, Talk, World, on_every_cli};
 use serde_json::Value;
 
 use super::REJOIN;
@@ -145,14 +145,10 @@ fn after_a_failed_turn() {
     };
     let mut talk = Talk::begin(world);
     talk.good("started", &[]);
-    talk.bad("#s:status-400", &[], ("failed", "invalid_request", 1));
+    talk.bad("#s:e400", &[], ("failed", "invalid_request", 1));
     talk.world.lose_the_machine();
     talk.good("restored", &[]);
-    talk.bad(
-        &runs(&["false"]),
-        &["--timeout", "1ms"],
-        ("failed", "timeout", 124),
-    );
+    talk.bad("#s:slow", &["--timeout", "2s"], ("failed", "timeout", 124));
     talk.world.lose_the_machine();
     talk.good("restored", &[]);
     talk.good("resumed", &[]);
