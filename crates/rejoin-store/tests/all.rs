@@ -7,7 +7,9 @@
 
 mod suite {
     mod history;
+    mod objects;
     mod pins;
     mod schema;
+    mod sweep;
     mod turns;
 }

@@ -6,7 +6,7 @@ use rejoin_core::{
 };
 use rejoin_store::{NewConversation, Store};
 
-fn pin(n: u8) -> Pin {
+pub(crate) fn pin(n: u8) -> Pin {
     Pin {
         id: PinId::from_parts(7, [7; 10]),
         agent: AgentName::new("demo").unwrap(),

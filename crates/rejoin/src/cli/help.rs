@@ -59,6 +59,10 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "rename, archive, delete",
                 "Another title; put away; delete for good",
             ),
+            (
+                "snapshot, sweep",
+                "Sessions that are kept: list, verify, …; free space",
+            ),
         ],
     ),
     (
