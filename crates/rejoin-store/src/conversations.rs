@@ -93,9 +93,9 @@ pub struct ListFilter {
 
 pub(crate) const STAMP: &str = "update conversations set updated_at = $2 where id = $1";
 pub(crate) const NEIGHBOURS: &str = "select handle from
-    (select handle from conversations where handle < $1 order by handle desc limit 1)
+    (select handle from conversations where handle < $1 order by handle desc limit 1) as below
     union all select handle from
-    (select handle from conversations where handle > $1 order by handle limit 1)";
+    (select handle from conversations where handle > $1 order by handle limit 1) as above";
 
 impl Tx {
     pub async fn add_conversation(&mut self, new: &NewConversation) -> Result<()> {

@@ -9,6 +9,7 @@ mod changes;
 mod connections;
 mod conversations;
 mod db;
+mod engine;
 mod error;
 mod events;
 mod health;

@@ -383,7 +383,7 @@ impl Read {
 
     /// Sum of what is known, also of what was spent before it was adopted; none if nothing is.
     pub async fn cost_of(&mut self, c: ConversationId) -> Result<Option<Micros>> {
-        let sql = "select sum(cost) as cost from (
+        let sql = "select cast(sum(cost) as bigint) as cost from (
                 select cost from turns where conversation_id = $1
                 union all select outside_cost from conversations where id = $1 or redirect_to = $1) as spent";
         let row = one(self, sql, vals![c.uuid()]).await?;

@@ -80,6 +80,7 @@ macro_rules! on_cli {
 mod chronicle;
 mod clis;
 mod model;
+mod pg;
 mod procs;
 mod running;
 mod sql;
@@ -93,6 +94,7 @@ pub use clis::{
     OPENCODE, claude,
 };
 pub use model::{Model, runs, slowly};
+pub use pg::{Database, PgServer, database};
 pub use procs::{marked, wait_for};
 pub use running::kill;
 pub use sql::sql;

@@ -185,15 +185,20 @@ impl From<StoreError> for Failure {
         }
         match error {
             StoreError::Conflict(_) => Self::new(codes::CONFLICT, text).try_this("the same again"),
+            StoreError::Away { .. } => Self::unavailable(text)
+                .try_this("rejoin doctor; and see that the server runs and lets you in"),
+            StoreError::Address => Self::config(format!("database.url: {text}"))
+                .try_this("rejoin config show, to see where it comes from"),
             StoreError::Open { .. } | StoreError::ReadOnly(_) => {
                 Self::unavailable(text).try_this("export REJOIN_HOME=/a/folder/you/can/write")
             }
             StoreError::Newer { .. } => {
                 Self::unavailable(text).try_this("rejoin --version, and install a newer one")
             }
-            StoreError::DiskFull(_) | StoreError::Unavailable(_) | StoreError::Foreign(_) => {
-                Self::unavailable(text)
-            }
+            StoreError::DiskFull(_)
+            | StoreError::Unavailable(_)
+            | StoreError::Failed
+            | StoreError::Foreign(_) => Self::unavailable(text),
         }
     }
 }
