@@ -195,7 +195,7 @@ impl Tx {
 
     /// Runs a change, says how many rows it met.
     pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
-        let done = self.connection()?.run(sql, &values).await;
+        let done = self.connection()?.run(sql, values).await;
         if let Err(error) = &done {
             self.state = State::Failed;
             if error.is_lost() {
@@ -229,7 +229,7 @@ impl Drop for Tx {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Some(connection) = writer.as_mut()
-                    && connection.run("rollback", &[]).await.is_err()
+                    && connection.run("rollback", vec![]).await.is_err()
                     && matches!(connection, Connection::Postgres(_))
                 {
                     // The server takes it back when the line is cut.
@@ -282,13 +282,17 @@ impl Ask for Tx {
         writer.ok_or_else(closed)
     }
 
-    /// What it did so far went with the connection.
-    async fn renew(&mut self) -> Result<bool> {
-        self.state = State::Failed;
-        Ok(false)
+    /// What it did so far would go with the connection.
+    fn may_ask_again(&self) -> bool {
+        false
+    }
+
+    async fn renew(&mut self) -> Result<()> {
+        Err(closed())
     }
 
     fn give_up(&mut self) {
+        self.state = State::Failed;
         if let Some(writer) = self.writer.as_mut() {
             **writer = None;
         }
@@ -300,11 +304,15 @@ impl Ask for Read {
         self.0.slot().as_mut().ok_or_else(closed)
     }
 
-    /// Each question stands alone, so it may be put again.
-    async fn renew(&mut self) -> Result<bool> {
+    /// Each question stands alone. A file does not get lost.
+    fn may_ask_again(&self) -> bool {
+        matches!(self.0.home().origin, Origin::Postgres(_))
+    }
+
+    async fn renew(&mut self) -> Result<()> {
         let another = self.0.home().replace().await?;
         *self.0.slot() = Some(another);
-        Ok(true)
+        Ok(())
     }
 
     fn give_up(&mut self) {

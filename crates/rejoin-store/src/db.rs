@@ -17,8 +17,11 @@ use crate::error::{Error, Result};
 pub(crate) trait Ask {
     fn connection(&mut self) -> Result<&mut Connection>;
 
-    /// The connection is lost. True: here is another, and nothing was lost with it.
-    fn renew(&mut self) -> impl Future<Output = Result<bool>> + Send;
+    /// Should the connection get lost, nothing is lost with it, and there may be another.
+    fn may_ask_again(&self) -> bool;
+
+    /// Another one, in the place of one that was given up.
+    fn renew(&mut self) -> impl Future<Output = Result<()>> + Send;
 
     /// It is not to be used any more.
     fn give_up(&mut self);
@@ -29,16 +32,18 @@ pub(crate) async fn rows(
     sql: &'static str,
     values: Vec<Val>,
 ) -> Result<Vec<Row>> {
-    let found = at.connection()?.all(sql, &values).await;
-    match found {
-        Err(error) if error.is_lost() => {
+    let again = at.may_ask_again().then(|| values.clone());
+    let found = at.connection()?.all(sql, values).await;
+    match (found, again) {
+        (Err(error), again) if error.is_lost() => {
             at.give_up();
-            if !at.renew().await? {
+            let Some(values) = again else {
                 return Err(error);
-            }
-            at.connection()?.all(sql, &values).await
+            };
+            at.renew().await?;
+            at.connection()?.all(sql, values).await
         }
-        found => found,
+        (found, _) => found,
     }
 }
 
@@ -76,6 +81,8 @@ val_from! {
     Option<&str> => |v| Val::Text(v.map(str::to_owned));
     Uuid => |v| Val::Id(Some(v));
     Option<Uuid> => |v| Val::Id(v);
+    Vec<u8> => |v| Val::Bytes(Some(v));
+    Option<Vec<u8>> => |v| Val::Bytes(v);
     [u8; 32] => |v| Val::Bytes(Some(v.to_vec()));
     Option<[u8; 32]> => |v| Val::Bytes(v.map(|b| b.to_vec()));
 }

@@ -36,7 +36,7 @@ pub(crate) struct Served {
 }
 
 impl Connection {
-    pub(crate) async fn all(&mut self, sql: &'static str, values: &[Val]) -> Result<Vec<Row>> {
+    pub(crate) async fn all(&mut self, sql: &'static str, values: Vec<Val>) -> Result<Vec<Row>> {
         match self {
             Self::Sqlite(at) => {
                 let found = for_sqlite(sql, values).fetch_all(at).await?;
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// Runs a change, says how many rows it met.
-    pub(crate) async fn run(&mut self, sql: &'static str, values: &[Val]) -> Result<u64> {
+    pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
         match self {
             Self::Sqlite(at) => Ok(for_sqlite(sql, values).execute(at).await?.rows_affected()),
             Self::Postgres(at) => {
@@ -64,7 +64,7 @@ impl Connection {
     /// Takes the engine's write lock at once.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         match self {
-            Self::Sqlite(_) => self.run("begin immediate", &[]).await.map(drop),
+            Self::Sqlite(_) => self.run("begin immediate", vec![]).await.map(drop),
             Self::Postgres(at) => {
                 let begun = sqlx::raw_sql(BEGIN_POSTGRES).execute(&mut at.line);
                 answered(&at.place, begun).await.map(drop)
@@ -105,11 +105,10 @@ pub(crate) async fn answered<T>(
 
 fn for_sqlite(
     sql: &'static str,
-    values: &[Val],
+    values: Vec<Val>,
 ) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
     values
-        .iter()
-        .cloned()
+        .into_iter()
         .fold(sqlx::query(sql), |query, value| match value {
             Val::Int(v) => query.bind(v),
             Val::Text(v) => query.bind(v),
@@ -120,11 +119,10 @@ fn for_sqlite(
 
 fn for_postgres(
     sql: &'static str,
-    values: &[Val],
+    values: Vec<Val>,
 ) -> sqlx::query::Query<'static, Postgres, PgArguments> {
     values
-        .iter()
-        .cloned()
+        .into_iter()
         .fold(sqlx::query(sql), |query, value| match value {
             Val::Int(v) => query.bind(v),
             Val::Text(v) => query.bind(v.map(escaped)),

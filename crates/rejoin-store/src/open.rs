@@ -23,6 +23,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         2,
         include_str!("../../../migrations/sqlite/0002_history.sql"),
     ),
+    (
+        3,
+        include_str!("../../../migrations/sqlite/0003_snapshots.sql"),
+    ),
 ];
 
 /// How long a writer waits for another process's transaction.

@@ -23,6 +23,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         2,
         include_str!("../../../../migrations/postgres/0002_history.sql"),
     ),
+    (
+        3,
+        include_str!("../../../../migrations/postgres/0003_snapshots.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
