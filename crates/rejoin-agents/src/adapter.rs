@@ -177,6 +177,12 @@ pub trait Adapter: Send + Sync {
     /// Where in its home a session lies.
     fn place(&self, at: &SessionAt<'_>) -> Place;
 
+    /// Folders beneath the home with what else belongs to the session, each under a name that is the
+    /// same wherever it lies.
+    fn parts(&self, _at: &SessionAt<'_>) -> Vec<(&'static str, String)> {
+        vec![]
+    }
+
     /// What a session needs to serve in another folder, which `at` names. `read` gives the bytes of
     /// a file beneath the home.
     fn moving(&self, at: &SessionAt<'_>, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {

@@ -126,6 +126,20 @@ impl Adapter for Claude {
         Place::At(format!("{}/{folder}/{}.jsonl", head::PROJECTS, at.session))
     }
 
+    /// None of it is needed to go on, but what the model was told of lies there: what its sub-agents
+    /// said, long results of tools, its list of tasks, files as they were (2.1.197).
+    fn parts(&self, at: &SessionAt<'_>) -> Vec<(&'static str, String)> {
+        let folder = encode::folder(at.folder);
+        vec![
+            (
+                "session",
+                format!("{}/{folder}/{}", head::PROJECTS, at.session),
+            ),
+            ("tasks", format!("tasks/{}", at.session)),
+            ("file-history", format!("file-history/{}", at.session)),
+        ]
+    }
+
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         Box::new(session::Reader::new(cursor))
     }

@@ -151,7 +151,10 @@ fn reach(facts: &PinFacts<'_>) -> Option<(Way, Seen)> {
             Some((if own { Way::InPlace } else { Way::Fork }, facts.pin.seen))
         }
         SnapshotFact::Usable { seen } => Some((Way::Snapshot, seen)),
-        SnapshotFact::None | SnapshotFact::Damaged | SnapshotFact::Expired => None,
+        SnapshotFact::None
+        | SnapshotFact::Damaged
+        | SnapshotFact::Expired
+        | SnapshotFact::Unreachable(_) => None,
     }
 }
 

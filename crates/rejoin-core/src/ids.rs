@@ -68,6 +68,7 @@ id!(
     /// One (conversation, agent, session) binding.
     PinId
 );
+id!(SnapshotId);
 
 /// The agent's own name for its session. Never empty, never something a CLI could take for a flag
 /// or for "the latest one": an empty or malformed id makes several CLIs silently start afresh.

@@ -32,7 +32,7 @@ pub use decide::{Check, CheckName, Decision, Evidence, Hold, decide};
 pub use estimate::{Ahead, Prices, Spent};
 pub use event::{EventBody, StoredEvent};
 pub use handle::{Handle, HandleRef};
-pub use ids::{BadId, ConversationId, MessageId, PinId, SessionId, TurnId};
+pub use ids::{BadId, ConversationId, MessageId, PinId, SessionId, SnapshotId, TurnId};
 pub use marker::{MARK_CLOSE, MARK_OPEN, escape, strip, unescape};
 pub use message::{Digest, Message, MessageState, Role, ToolNote};
 pub use outcome::{Class, Failure, Outcome, PinEffect};

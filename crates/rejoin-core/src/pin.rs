@@ -19,6 +19,8 @@ pub struct Pin {
     pub folder: Folder,
     pub runtime: Runtime,
     pub machine: String,
+    /// The agent's own home there; empty: of a build that did not say.
+    pub home: String,
     pub files: Vec<FileMark>,
     /// What the adapter needs to read on from here (for Claude: the id of the last line).
     pub cursor: Option<String>,

@@ -109,6 +109,8 @@ pub struct PinFacts<'a> {
     pub provider_here: bool,
     pub session: SessionFact,
     pub snapshot: SnapshotFact,
+    /// It was last confirmed on another machine, or in another home of the agent.
+    pub elsewhere: bool,
     /// A process that is not ours is writing it.
     pub in_use: Option<u32>,
     /// It belongs to the conversation of this name, of which this one is a fork: only its confirmed
@@ -190,4 +192,6 @@ pub enum SnapshotFact {
     },
     Damaged,
     Expired,
+    /// There is one, but its bytes cannot be had now; why.
+    Unreachable(&'static str),
 }

@@ -59,6 +59,9 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
         shortened,
         ..
     } = f.sent;
+    if let (Some(Verdict::Restored), Some(from)) = (f.verdict, f.because) {
+        let _ = write!(line, " {from}");
+    }
     match f.verdict {
         Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) if caught_up > 0 => {
             let _ = match left_out {
@@ -72,6 +75,7 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
                 let _ = write!(line, " by {by}");
             }
         }
+        Some(Verdict::Restored) if f.because.is_some() => {}
         Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) => {
             let _ = write!(line, ", knows all {}", count(resumed, "message"));
         }

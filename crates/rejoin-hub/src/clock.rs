@@ -1,6 +1,6 @@
 //! Time and randomness enter here, and nowhere else.
 
-use rejoin_core::{ConversationId, MessageId, PinId, SessionId, TurnId};
+use rejoin_core::{ConversationId, MessageId, PinId, SessionId, SnapshotId, TurnId};
 
 use crate::error::{Error, Result};
 
@@ -32,6 +32,11 @@ impl Clock {
     pub fn pin_id(self) -> Result<PinId> {
         self.parts()
             .map(|(ms, random)| PinId::from_parts(ms, random))
+    }
+
+    pub fn snapshot_id(self) -> Result<SnapshotId> {
+        self.parts()
+            .map(|(ms, random)| SnapshotId::from_parts(ms, random))
     }
 
     /// A random UUID (version 4), as the CLIs expect their session and line ids.

@@ -5,12 +5,13 @@ use rejoin_core::{
     Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Role, Spent,
     SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
 };
-use rejoin_store::{Ending, HERE, NewMessage, TurnRecord};
+use rejoin_store::{Captured, Ending, HERE, NewMessage, TurnRecord};
 use serde_json::Value;
 
 use crate::Hub;
 use crate::claim::Claimed;
 use crate::error::Result;
+use crate::snapshots::{FAILED, LOCAL_ONLY};
 
 /// What a run came to, once its processes are gone and its session was read.
 #[derive(Debug, Clone)]
@@ -27,6 +28,9 @@ pub struct Settled {
     pub context: Option<Context>,
     pub denied: Value,
     pub saved: String,
+    /// What was captured of its session, or why nothing could be.
+    pub snapshot: Option<Captured>,
+    pub unsaved: Option<String>,
     pub attempt: Option<i64>,
     pub pin: PinEnd,
     /// What somebody else said in its session meanwhile.
@@ -114,6 +118,7 @@ impl Hub {
             // What was said outside may have come before it meanwhile.
             None => (tx.message(turn.message).await?).map_or(0, |m| m.message.seq),
         };
+        let mut saved = settled.saved.as_str();
         match &settled.pin {
             PinEnd::None => {}
             PinEnd::Untouched(id) => tx.forget_pin(*id).await?,
@@ -128,6 +133,14 @@ impl Hub {
                 if !tx.confirm_pin(&pin, now).await? {
                     let why = "its session belongs to another conversation";
                     tx.retire_pin(pin.id, why, now).await?;
+                    saved = LOCAL_ONLY;
+                } else if let Some(captured) = &settled.snapshot {
+                    let kept = self.keep_snapshot(&mut tx, conversation, &pin, captured);
+                    if !kept.await? {
+                        saved = FAILED;
+                    }
+                } else if let Some(why) = &settled.unsaved {
+                    tx.set_unsaved(pin.id, Some(why)).await?;
                 }
             }
             PinEnd::PutBack {
@@ -184,7 +197,7 @@ impl Hub {
             context: settled.context,
             denied: settled.denied.clone(),
             error: settled.error.as_ref(),
-            saved: &settled.saved,
+            saved,
             summary: &line,
             now,
         };

@@ -16,10 +16,11 @@ mod outlook;
 mod outside;
 mod progress;
 mod request;
+mod snapshots;
 mod source;
 mod view;
 
-use rejoin_store::Store;
+use rejoin_store::{Store, Vault};
 
 pub use accept::{Accepted, Incoming, Target};
 pub use change::{Affected, Again, Changed, Doing, ForkView, ForkWish, Merged, Wish};
@@ -33,6 +34,7 @@ pub use outlook::{Candidate, FORK_FAILED, Outlook};
 pub use outside::{Adopted, TakenIn, WentOn};
 pub use progress::{AttemptPlan, BeginAttempt, Confirmed, Forked, PinStart};
 pub use request::{FreshWish, TurnFlags, TurnRequest};
+pub use snapshots::{FAILED, LOCAL_ONLY, Offers, STORED};
 pub use view::{ConversationView, ErrorView, MessageView, SessionView, TurnView, VersionView};
 
 /// Owns the state. Cheap to clone.
@@ -41,4 +43,6 @@ pub struct Hub {
     pub store: Store,
     pub clock: Clock,
     pub machine: String,
+    /// Where sessions are kept; none: nowhere but where their CLI does.
+    pub vault: Option<Vault>,
 }

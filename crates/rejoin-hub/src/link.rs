@@ -3,19 +3,22 @@
 use std::future::Future;
 
 use rejoin_agents::Facts;
-use rejoin_core::{Budget, ConversationId, EventBody, PinId, Record, TurnId, TurnPlan};
+use rejoin_core::{Budget, ConversationId, EventBody, Pin, PinId, Record, TurnId, TurnPlan};
 
 use crate::claim::Claimed;
 use crate::error::Result;
 use crate::finish::Settled;
 use crate::outlook::Outlook;
 use crate::progress::BeginAttempt;
+use crate::snapshots::Offers;
 use crate::{Clock, Hub};
 
 pub trait HubLink: Send + Sync {
     fn clock(&self) -> Clock;
     fn machine(&self) -> &str;
     fn outlook(&self, claimed: &Claimed) -> impl Future<Output = Result<Outlook>> + Send;
+    fn offers(&self, outlook: &Outlook, pin: PinId) -> impl Future<Output = Result<Offers>> + Send;
+    fn restored(&self, claimed: &Claimed, pin: &Pin) -> impl Future<Output = Result<()>> + Send;
     fn rest(
         &self,
         c: ConversationId,
@@ -76,6 +79,14 @@ impl HubLink for Hub {
     async fn outlook(&self, claimed: &Claimed) -> Result<Outlook> {
         let (c, agent) = (&claimed.conversation, &claimed.turn.agent);
         Hub::outlook(self, c.id, c.scope, agent, Some(&claimed.message)).await
+    }
+
+    async fn offers(&self, outlook: &Outlook, pin: PinId) -> Result<Offers> {
+        Hub::offers(self, outlook, pin).await
+    }
+
+    async fn restored(&self, claimed: &Claimed, pin: &Pin) -> Result<()> {
+        Hub::restored(self, claimed, pin).await
     }
 
     async fn rest(

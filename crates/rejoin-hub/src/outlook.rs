@@ -14,6 +14,8 @@ use crate::error::Result;
 /// The facts, as of one moment.
 #[derive(Debug, Clone)]
 pub struct Outlook {
+    pub conversation: ConversationId,
+    pub kind: Scope,
     pub scope: ScopeState,
     /// The value once the new message is added.
     pub value: ScopeValue,
@@ -109,6 +111,8 @@ impl Hub {
         }
         let inherited = self.inherited(c, scope, agent, &state, &candidates).await?;
         Ok(Outlook {
+            conversation: c,
+            kind: scope,
             scope: state,
             value,
             candidates,

@@ -187,6 +187,7 @@ impl Runner {
                 folder: folder.clone(),
                 runtime,
                 machine: self.hub.machine.clone(),
+                home: home.display().to_string(),
                 files: vec![mark.clone()],
                 cursor: kept.reading.cursor.clone(),
                 total: kept.reading.total,

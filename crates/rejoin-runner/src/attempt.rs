@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{ChosenBy, CommandSpec, Forking, MARKER, Place, Records, RunOrder, SessionAt};
-use rejoin_core::{Decision, SessionId, TotalsScope, TurnPlan};
+use rejoin_core::{Decision, Pin, SessionId, TotalsScope, TrustedSession, TurnPlan, Way};
 use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, Confirmed, Forked, HubLink, PinStart, fault};
 use rejoin_store::TurnRecord;
 
@@ -17,7 +17,7 @@ use crate::look::{Looked, environment};
 use crate::overlay;
 use crate::process::{SELF, ShimChild, spawn_early_shim, spawn_shim};
 use crate::record::record;
-use crate::relocate::bring_here;
+use crate::relocate::{bring_here, told_where};
 use crate::shim::Spec;
 use crate::words::{Words, in_words};
 
@@ -44,7 +44,7 @@ pub struct Preparing<'a, L> {
 }
 
 impl<L: HubLink> Preparing<'_, L> {
-    /// Puts the plan into words and ids. Changes nothing.
+    /// Puts the plan into words and ids. Changes nothing but where its session lies.
     pub async fn prepare(
         &self,
         n: i64,
@@ -69,7 +69,13 @@ impl<L: HubLink> Preparing<'_, L> {
         let prompt_id = self.link.clock().foreign_id()?.to_string();
         let outside = self.outside(&composed.message);
         let pinned = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
+        let restored = self.restore(plan, pinned).await?;
+        let told = restored.as_ref().map(|(_, told)| told.clone());
+        let put_back = restored.map(|(confirmed, _)| confirmed);
         let (pin, mut confirmed) = match (plan, pinned) {
+            (TurnPlan::Resume { .. }, Some(pin)) if put_back.is_some() => {
+                (PinStart::Existing(pin.id), put_back)
+            }
             (TurnPlan::Resume { session, .. }, Some(pin)) if !forks(plan) => (
                 PinStart::Existing(pin.id),
                 Some(bring_here(looked, pin, session.id(), self.link.clock()).await?),
@@ -130,6 +136,11 @@ impl<L: HubLink> Preparing<'_, L> {
                 .ok_or_else(|| Error::Internal("a fork without a command".into()))?;
         }
         let mut record = record(claimed, looked, plan, decision, &composed, &command);
+        if let Some((because, aside)) = told {
+            record.because = Some(because);
+            let kept = |aside| format!("another session lay there, kept as {aside}");
+            record.notes.extend(aside.map(kept));
+        }
         record.caught_up_by = caught_up_by;
         record.session_id = self.asked(plan, &session).map(ToString::to_string);
         let mut folder = looked.folder.clone();
@@ -166,6 +177,34 @@ impl<L: HubLink> Preparing<'_, L> {
             prompt_id,
             pin,
         })
+    }
+
+    /// Puts the session back, if that is the plan: said in the store first. Gives what is said of it,
+    /// and what lay there before.
+    async fn restore(
+        &self,
+        plan: &TurnPlan,
+        pinned: Option<&Pin>,
+    ) -> Result<Option<(Confirmed, (String, Option<String>))>> {
+        let restores = |session: &TrustedSession| session.way() == Way::Snapshot;
+        let (Some(staged), Some(pin), Some(_)) = (
+            &self.looked.staged,
+            pinned,
+            plan.session().filter(|session| restores(session)),
+        ) else {
+            return Ok(None);
+        };
+        let looked = self.looked;
+        let ahead = staged.pin(looked, pin, self.link.machine())?;
+        self.link.restored(self.claimed, &ahead).await?;
+        fault::point("after_restored");
+        let moved = pin.folder.path != looked.folder.path;
+        let restored = staged
+            .put_in_place(looked, ahead)
+            .map_err(Error::io("restoring the session"))?;
+        let now = self.link.clock();
+        let confirmed = told_where(looked, &restored.pin, now).await?;
+        Ok(Some((confirmed, (staged.told(moved), restored.aside))))
     }
 
     /// Writes ahead, then starts. `refused`: the attempt that the CLI refused before this one;

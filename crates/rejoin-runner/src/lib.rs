@@ -7,6 +7,7 @@
 pub mod adopt;
 pub mod attempt;
 pub mod binary;
+mod capture;
 pub mod config;
 mod error;
 pub mod folder;
@@ -27,6 +28,7 @@ pub mod pump;
 mod record;
 pub mod recover;
 mod relocate;
+pub mod restore;
 pub mod session;
 pub mod settle;
 pub mod shim;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Adapter, Overlay, SessionAt, compose_env};
 use rejoin_core::{
-    Capability, EnvelopeFact, FileMark, Folder, FolderFact, PermissionMode, PinFacts, Request,
-    SessionFact, Situation, SnapshotFact,
+    Capability, EnvelopeFact, FileMark, Folder, FolderFact, PermissionMode, Pin, PinFacts,
+    PinState, Request, Seen, SessionFact, Situation, SnapshotFact,
 };
-use rejoin_hub::{Candidate, HubLink, Outlook, TurnRequest};
+use rejoin_hub::{Candidate, HubLink, Offers, Outlook, TurnRequest};
+use rejoin_store::Snapshot;
 
 use crate::binary::{self, Binary};
 use crate::config::{AgentConfig, RunnerConfig};
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::folder;
 use crate::fork::can_fork;
 use crate::in_use::in_use;
+use crate::restore::Staged;
 use crate::session::Sessions;
 
 /// What was found.
@@ -32,6 +34,11 @@ pub struct Looked {
     pub overlay: Option<Overlay>,
     pub outlook: Outlook,
     pub session: Option<SessionLook>,
+    /// Snapshots that could take its place, and what is known of them.
+    pub(crate) offers: Vec<Snapshot>,
+    pub(crate) snapshot: SnapshotFact,
+    pub(crate) staged: Option<Staged>,
+    elsewhere: bool,
     pub cannot: Option<String>,
     cannot_resume: Option<String>,
 }
@@ -104,7 +111,36 @@ pub async fn look(
         .best()
         .map(|candidate| look_at(adapter, &home, &folder, candidate))
         .filter(|session| outlook.inherited.is_none() || can_fork(adapter, &binary, session));
+    let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
+    let elsewhere = pin.is_some_and(|pin| !is_here(pin, link.machine(), &home));
+    let own =
+        outlook.inherited.is_none() || outlook.best().is_some_and(|c| c.forked_from.is_none());
+    let open = |pin: &Pin| matches!(pin.state, PinState::Open(_));
+    let good = session.as_ref().is_some_and(|s| s.fact.usable());
+    let wanting = pin.filter(|pin| own && session.is_some() && (!good || open(pin)));
+    let offers = match wanting {
+        Some(pin) => link.offers(&outlook, pin.id).await?,
+        None => Offers::default(),
+    };
+    // Not checked yet: only if it comes to that.
+    let newest = offers.usable.first().map(|snapshot| SnapshotFact::Usable {
+        seen: Seen {
+            value: snapshot.value,
+            messages: snapshot.messages,
+            last_seq: snapshot.last_seq,
+            last: None,
+        },
+    });
+    let snapshot = newest.unwrap_or(if offers.expired {
+        SnapshotFact::Expired
+    } else {
+        SnapshotFact::None
+    });
     Ok(Looked {
+        offers: offers.usable,
+        snapshot,
+        staged: None,
+        elsewhere,
         adapter,
         binary,
         settings,
@@ -117,6 +153,11 @@ pub async fn look(
         cannot,
         cannot_resume: adapter.cannot_resume(),
     })
+}
+
+/// Was it last confirmed in this very home? (Of an older build that is not known.)
+pub(crate) fn is_here(pin: &Pin, machine: &str, home: &Path) -> bool {
+    pin.machine == machine && (pin.home.is_empty() || Path::new(&pin.home) == home)
 }
 
 /// What the repository brings along that the CLI would obey, whatever the turn may do.
@@ -235,7 +276,8 @@ impl Looked {
                         folder: session.folder,
                         provider_here: session.provider_here,
                         session: session.fact,
-                        snapshot: SnapshotFact::None,
+                        snapshot: self.snapshot,
+                        elsewhere: self.elsewhere,
                         in_use: session.in_use,
                         forked_from: candidate.forked_from.as_deref(),
                     })

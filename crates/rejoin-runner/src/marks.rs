@@ -55,7 +55,7 @@ pub fn compare(home: &Path, mark: &FileMark) -> SessionFact {
     if meta.len() < mark.length {
         return SessionFact::Damaged;
     }
-    match prefix_is(&path, mark) {
+    match begins_with(&path, mark) {
         Err(_) => SessionFact::Unknown,
         Ok(false) => SessionFact::Damaged,
         Ok(true) if meta.len() == mark.length => SessionFact::Verified,
@@ -151,7 +151,7 @@ pub fn read_on(
 /// Takes a file back to its confirmed bytes. Fails, changing nothing, if they are not there.
 pub fn cut_back(home: &Path, mark: &FileMark) -> io::Result<FileMark> {
     let path = home.join(&mark.path);
-    if !prefix_is(&path, mark)? {
+    if !begins_with(&path, mark)? {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "what was confirmed has changed",
@@ -183,7 +183,7 @@ pub fn copy_confirmed(home: &Path, mark: &FileMark, mut to: impl Write) -> io::R
     ))
 }
 
-fn prefix_is(path: &Path, mark: &FileMark) -> io::Result<bool> {
+pub fn begins_with(path: &Path, mark: &FileMark) -> io::Result<bool> {
     each_confirmed(path, mark, |_| Ok(()))
 }
 
@@ -210,6 +210,38 @@ fn each_confirmed(
         each(&buffer[..got])?;
     }
     Ok(length == mark.length && fold.finish().text() == mark.hash)
+}
+
+/// Hashes what goes through it, as a file is marked.
+pub(crate) struct Folded<W> {
+    fold: Fold,
+    to: W,
+}
+
+impl<W: Write> Folded<W> {
+    pub(crate) fn new(to: W) -> Self {
+        let fold = Fold {
+            blocks: [0; 32],
+            block: Vec::with_capacity(BLOCK),
+        };
+        Self { fold, to }
+    }
+
+    pub(crate) fn finish(&self) -> String {
+        self.fold.finish().text()
+    }
+}
+
+impl<W: Write> Write for Folded<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let wrote = self.to.write(bytes)?;
+        self.fold.add(&bytes[..wrote]);
+        Ok(wrote)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 struct Fold {

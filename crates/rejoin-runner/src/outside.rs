@@ -7,7 +7,7 @@ use rejoin_hub::{Claimed, WentOn};
 
 use crate::error::{Error, Result};
 use crate::in_use::in_use;
-use crate::look::environment;
+use crate::look::{environment, is_here};
 use crate::session::Sessions;
 use crate::turn::Runner;
 
@@ -79,6 +79,10 @@ impl Runner {
         let env = environment(&self.config, adapter);
         let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
         let home = adapter.home(&var)?;
+        // What lies here of a session that went on elsewhere is what it was, not what was added.
+        if !is_here(was, &self.hub.machine, &home) {
+            return None;
+        }
         let sessions = Sessions {
             adapter,
             home: &home,

@@ -244,7 +244,9 @@ impl Runner {
             folder,
             models: &self.config.models,
         };
-        let settled = settle(claimed, written, pumped, &self.hub.machine).await;
+        let mut settled = settle(claimed, written, pumped, &self.hub.machine).await;
+        let before = plan.confirmed.as_ref().map(|c| &c.file);
+        self.capture(adapter, before, &mut settled).await;
         self.finish(claimed, &settled).await
     }
 

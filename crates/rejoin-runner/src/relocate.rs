@@ -24,6 +24,25 @@ pub(crate) async fn bring_here(
     let file = bring(looked, pin, session, mark)
         .await
         .map_err(Error::io("bringing the session to this folder"))?;
+    to_this_time(looked, pin, file, clock).await
+}
+
+/// A session that was put where the CLI will look is told where and when that is.
+pub(crate) async fn told_where(looked: &Looked, pin: &Pin, clock: Clock) -> Result<Confirmed> {
+    let mark = pin.files.first().cloned();
+    let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
+    let file = bring(looked, pin, &pin.session, mark)
+        .await
+        .map_err(Error::io("bringing the session to this folder"))?;
+    to_this_time(looked, pin, file, clock).await
+}
+
+async fn to_this_time(
+    looked: &Looked,
+    pin: &Pin,
+    file: FileMark,
+    clock: Clock,
+) -> Result<Confirmed> {
     let file = looked
         .sessions()
         .not_after(file, clock.now() / 1000)

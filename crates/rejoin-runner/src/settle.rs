@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rejoin_agents::{Adapter, EndCause, Ran};
 use rejoin_core::{Class, Failure, Outcome, PinEffect, ToolNote, TurnStatus};
-use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled, fault};
+use rejoin_hub::{AttemptPlan, Claimed, LOCAL_ONLY, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 
 use self::run::Run;
@@ -108,7 +108,9 @@ pub async fn settle(
         usage: run.usage(),
         context,
         denied: serde_json::to_value(&denied).unwrap_or_default(),
-        saved: "local_only".into(),
+        saved: LOCAL_ONLY.into(),
+        snapshot: None,
+        unsaved: None,
         attempt: Some(attempt.n),
         record,
         outside: run.said_by_others(&pin),

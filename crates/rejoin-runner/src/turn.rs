@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
-use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, PinEnd, Settled, fault};
+use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, LOCAL_ONLY, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
@@ -83,7 +83,12 @@ impl Runner {
             .await?;
         let claimed = &claimed;
         let folder = turn_folder(&self.config, claimed);
-        looked.set_aside(&claimed.turn.agent, &claimed.request, &folder)?;
+        let (agent, request) = (&claimed.turn.agent, &claimed.request);
+        looked.set_aside(agent, request, &folder)?;
+        let vault = self.hub.vault.as_ref();
+        looked
+            .check_snapshot(agent, request, vault, Some(&folder))
+            .await?;
         let situation = looked.situation(&claimed.turn.agent, &claimed.request);
         let decision = decide(&situation);
         let mut plan = decision.plan.clone().map_err(|hold| held(&hold, &looked))?;
@@ -202,7 +207,10 @@ impl Runner {
             // A wrapper whose file stays while what it starts does not: found out anew next time.
             self.hub.forget_binary(&looked.binary.identity).await?;
         }
-        let settled = settle(claimed, written, pumped, &self.hub.machine).await;
+        let (adapter, plan) = (written.adapter, written.plan);
+        let mut settled = settle(claimed, written, pumped, &self.hub.machine).await;
+        let before = plan.confirmed.as_ref().map(|c| &c.file);
+        self.capture(adapter, before, &mut settled).await;
         self.finish(claimed, &settled).await
     }
 
@@ -213,6 +221,9 @@ impl Runner {
         self.wake.send_modify(|n| *n += 1);
         self.clean_up(claimed);
         fault::point("after_cleanup");
+        if let (PinEnd::Confirm(pin), Some(_)) = (&settled.pin, &settled.snapshot) {
+            self.save_the_others(pin.id).await?;
+        }
         Ok(())
     }
 
@@ -274,7 +285,9 @@ fn without_a_run(
         cost: Cost::Known(rejoin_core::Micros(0)),
         context: None,
         denied: serde_json::json!([]),
-        saved: "local_only".into(),
+        saved: LOCAL_ONLY.into(),
+        snapshot: None,
+        unsaved: None,
         attempt,
         pin,
         outside: vec![],

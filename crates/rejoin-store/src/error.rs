@@ -33,8 +33,20 @@ pub enum Error {
     /// A statement failed, and was to be forgotten: the engine has forgotten all of it.
     #[error("a transaction that had failed was to be kept")]
     Failed,
+    #[error("a file cannot be read: {0}")]
+    Read(#[source] std::io::Error),
     #[error("the store holds something this rejoin cannot read: {0}")]
     Foreign(String),
+    /// `[blobs]` says something that cannot be.
+    #[error("{0}")]
+    BlobsConfig(String),
+    /// The place outside the database, after all tries.
+    #[error("chunks could not be {what} in {place}: {why}")]
+    Blobs {
+        place: String,
+        what: &'static str,
+        why: String,
+    },
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

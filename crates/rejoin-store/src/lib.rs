@@ -5,7 +5,9 @@
 
 mod adoptions;
 mod binaries;
+mod blobs;
 mod changes;
+mod chunks;
 mod connections;
 mod conversations;
 mod db;
@@ -19,12 +21,17 @@ mod messages;
 mod open;
 mod pins;
 mod refold;
+mod seal;
 mod search;
+mod snapshots;
 mod spent;
 mod turns;
+mod vault;
 
 pub use adoptions::Adoption;
+pub use blobs::{Blobs, BlobsConfig, Listed, Objects};
 pub use changes::{Change, Version};
+pub use chunks::{ChunkList, ChunkRef, LARGEST};
 pub use connections::{Read, Store, Tx};
 pub use conversations::{AgentSettings, Conversation, ListFilter, NewConversation, Parent};
 pub use error::{Error, Result};
@@ -34,5 +41,8 @@ pub use history::{Page, ScopeState};
 pub use merge::Belongings;
 pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
 pub use pins::{READ_ON, StoredPin};
+pub use seal::{LONGEST_CHUNK, Sealer, Unsealed};
 pub use search::{HIT_BEGINS, HIT_ENDS, Hit, Search};
+pub use snapshots::{Captured, Manifest, ManifestFile, NewSnapshot, Sealed, Snapshot, Unusable};
 pub use turns::{Attempt, Ending, NewTurn, StoredTurn, TurnRecord};
+pub use vault::{Lost, Vault};

@@ -70,6 +70,8 @@ impl Tx {
         for id in &what.pins {
             let sql = "update pins set conversation_id = $2 where id = $1";
             self.run(sql, vals![id.uuid(), to.uuid()]).await?;
+            let sql = "update snapshots set conversation_id = $2 where pin_id = $1";
+            self.run(sql, vals![id.uuid(), to.uuid()]).await?;
         }
         Ok(())
     }

@@ -33,15 +33,17 @@ struct Kept {
 }
 
 /// The confirmed part.
-#[derive(Serialize, Deserialize)]
-struct Confirmed {
-    value: [u8; 32],
-    messages: u64,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Confirmed {
+    pub(crate) value: [u8; 32],
+    pub(crate) messages: u64,
     last_seq: i64,
-    last: Option<MessageId>,
+    pub(crate) last: Option<MessageId>,
     folder: Folder,
     runtime: Runtime,
     machine: String,
+    #[serde(default)]
+    home: String,
     files: Vec<FileMark>,
     cursor: Option<String>,
     total: Option<Micros>,
@@ -62,7 +64,7 @@ const EARLIER: usize = 16;
 /// Why a session is retired that is read on all the same: nothing said in it is lost.
 pub const READ_ON: &str = "somebody went on with it outside, and the conversation went on as well";
 
-pub(crate) const CONFIRM: &str = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4
+pub(crate) const CONFIRM: &str = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4, unsaved = null
     where id = $1 and state <> 'retired' and not exists
         (select 1 from pins other where other.agent = $5 and other.session_id = $4 and other.id <> $1)";
 
@@ -134,6 +136,18 @@ impl Tx {
         Ok(self.run(CONFIRM, values).await? > 0)
     }
 
+    /// It is again what it was when a snapshot of it was taken; where, is new.
+    pub async fn restore_pin(&mut self, pin: &Pin, now: i64) -> Result<()> {
+        let mut kept = self.kept_with(pin).await?;
+        // It does not begin with what came after.
+        kept.earlier.retain(|was| was.last_seq < pin.seen.last_seq);
+        let sql =
+            "update pins set state = 'confirmed', open_turn = null, confirmed = $2, updated_at = $3
+            where id = $1 and state <> 'retired'";
+        let values = vals![pin.id.uuid(), serde_json::to_string(&kept)?, now];
+        self.must(sql, values, "the session was retired").await
+    }
+
     /// How far a session was read, whatever its state.
     pub async fn keep_read(&mut self, pin: &Pin, now: i64) -> Result<()> {
         let kept = self.kept_with(pin).await?;
@@ -144,26 +158,9 @@ impl Tx {
     }
 
     async fn kept_with(&mut self, pin: &Pin) -> Result<Kept> {
-        let confirmed = Confirmed {
-            value: pin.seen.value.0,
-            messages: pin.seen.messages,
-            last_seq: pin.seen.last_seq,
-            last: pin.seen.last,
-            folder: pin.folder.clone(),
-            runtime: pin.runtime.clone(),
-            machine: pin.machine.clone(),
-            files: pin.files.clone(),
-            cursor: pin.cursor.clone(),
-            total: pin.total,
-            usage: pin.usage,
-            context: pin.context,
-            model: pin.model.clone(),
-            provider: pin.provider.clone(),
-            compacted: pin.compacted,
-        };
         Ok(Kept {
             earlier: earlier_than(kept(self, pin.id).await?, pin),
-            now: confirmed,
+            now: Confirmed::from(pin),
         })
     }
 
@@ -248,11 +245,16 @@ impl Tx {
     }
 
     pub async fn pin(&mut self, id: PinId) -> Result<Option<StoredPin>> {
-        one(self, "select * from pins where id = $1", vals![id.uuid()])
-            .await?
-            .as_ref()
-            .map(read)
-            .transpose()
+        pin(self, id).await
+    }
+
+    /// Whose session that is, in whatever state.
+    pub async fn pin_of_session(
+        &mut self,
+        agent: &str,
+        session: &str,
+    ) -> Result<Option<(ConversationId, StoredPin)>> {
+        pin_of_session(self, agent, session).await
     }
 
     /// Sessions of an agent in a conversation, newest first.
@@ -266,6 +268,10 @@ impl Tx {
 }
 
 impl Read {
+    pub async fn pin(&mut self, id: PinId) -> Result<Option<StoredPin>> {
+        pin(self, id).await
+    }
+
     pub async fn pins_of(
         &mut self,
         c: ConversationId,
@@ -336,6 +342,11 @@ async fn pin_of_session(
     .transpose()
 }
 
+async fn pin(at: &mut impl Ask, id: PinId) -> Result<Option<StoredPin>> {
+    let row = one(at, "select * from pins where id = $1", vals![id.uuid()]).await?;
+    row.as_ref().map(read).transpose()
+}
+
 async fn pins_of(
     at: &mut impl Ask,
     c: ConversationId,
@@ -369,8 +380,31 @@ fn read(row: &Row) -> Result<StoredPin> {
     })
 }
 
+impl From<&Pin> for Confirmed {
+    fn from(pin: &Pin) -> Self {
+        Self {
+            value: pin.seen.value.0,
+            messages: pin.seen.messages,
+            last_seq: pin.seen.last_seq,
+            last: pin.seen.last,
+            folder: pin.folder.clone(),
+            runtime: pin.runtime.clone(),
+            machine: pin.machine.clone(),
+            home: pin.home.clone(),
+            files: pin.files.clone(),
+            cursor: pin.cursor.clone(),
+            total: pin.total,
+            usage: pin.usage,
+            context: pin.context,
+            model: pin.model.clone(),
+            provider: pin.provider.clone(),
+            compacted: pin.compacted,
+        }
+    }
+}
+
 impl Confirmed {
-    fn of(
+    pub(crate) fn of(
         self,
         id: PinId,
         agent: &AgentName,
@@ -392,6 +426,7 @@ impl Confirmed {
             folder: self.folder,
             runtime: self.runtime,
             machine: self.machine,
+            home: self.home,
             files: self.files,
             cursor: self.cursor,
             total: self.total,

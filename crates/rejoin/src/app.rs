@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Runner, RunnerConfig};
+use rejoin_store::{Blobs, Sealer, Vault};
 
 use crate::config::Config;
 use crate::failure::{Failure, Result};
@@ -47,10 +48,12 @@ impl App {
             .open()
             .await?;
         let machine = nix_hostname();
+        let vault = Some(Vault::new(store.clone(), Blobs::Database, Sealer::plain()));
         let hub = Hub {
             store,
             clock: Clock,
             machine,
+            vault,
         };
         let env = env
             .filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))

@@ -198,7 +198,12 @@ impl From<StoreError> for Failure {
             StoreError::DiskFull(_)
             | StoreError::Unavailable(_)
             | StoreError::Failed
+            | StoreError::Read(_)
             | StoreError::Foreign(_) => Self::unavailable(text),
+            StoreError::BlobsConfig(_) => {
+                Self::config(text).try_this("rejoin config show, to see where it comes from")
+            }
+            StoreError::Blobs { .. } => Self::unavailable(text).try_this("rejoin doctor"),
         }
     }
 }

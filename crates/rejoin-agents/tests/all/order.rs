@@ -45,6 +45,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         },
         runtime: runtime.clone(),
         machine: "m".into(),
+        home: String::new(),
         files: vec![],
         cursor: None,
         total: None,
@@ -62,6 +63,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         provider_here: true,
         session: SessionFact::Untouched,
         snapshot: SnapshotFact::None,
+        elsewhere: false,
         in_use: None,
         forked_from: matches!(kind, Kind::Fork).then_some("tmqx"),
     };

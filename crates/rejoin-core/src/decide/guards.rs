@@ -150,7 +150,9 @@ fn history<'a>(s: &Situation<'a>) -> Answer<'a> {
 
 fn folder<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
-        let away = facts.session == SessionFact::Missing;
+        let missing = facts.session == SessionFact::Missing;
+        // What lies here is of an earlier stay, if it is not the session.
+        let away = missing || (facts.elsewhere && !in_place(facts));
         let restorable = matches!(facts.snapshot(), SnapshotFact::Usable { .. });
         match facts.folder {
             FolderFact::Same => Answer::Ok(Evidence::Text("same folder")),
@@ -219,6 +221,9 @@ fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
                 path: facts.pin.files.first().map(|f| f.path.as_str()),
             },
         ),
+        (SessionFact::Missing | SessionFact::Unknown, SnapshotFact::Unreachable(why)) => {
+            Answer::No(Reason::SessionMissing, Evidence::Text(why))
+        }
         (SessionFact::Missing, _) => {
             Answer::Ok(Evidence::Text("not here, but there is a snapshot"))
         }
@@ -313,7 +318,7 @@ fn snapshot<'a>(s: &Situation<'a>) -> Answer<'a> {
             return Answer::Skip;
         }
         match facts.snapshot() {
-            SnapshotFact::None => Answer::Skip,
+            SnapshotFact::None | SnapshotFact::Unreachable(_) => Answer::Skip,
             SnapshotFact::Usable { .. } => Answer::Ok(Evidence::Text("verified")),
             SnapshotFact::Damaged => Answer::No(
                 Reason::SnapshotDamaged,

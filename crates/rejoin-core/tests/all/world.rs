@@ -197,6 +197,7 @@ impl World {
             provider_here: true,
             session: self.look(slot),
             snapshot: snapshot(slot, &scoped, turn.snapshots),
+            elsewhere: false,
             in_use: against(Obstacle::InUse).then_some(9),
             forked_from: None,
         });
@@ -428,6 +429,7 @@ impl World {
                 },
                 runtime: runtime("2.0"),
                 machine: "here".into(),
+                home: String::new(),
                 files: vec![],
                 cursor: None,
                 total: None,

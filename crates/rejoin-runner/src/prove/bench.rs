@@ -284,6 +284,7 @@ impl Bench<'_> {
             },
             runtime: self.runtime.clone(),
             machine: String::new(),
+            home: String::new(),
             files: vec![],
             cursor: None,
             total: None,
@@ -301,6 +302,7 @@ impl Bench<'_> {
             provider_here: true,
             session: SessionFact::Untouched,
             snapshot: SnapshotFact::None,
+            elsewhere: false,
             in_use: None,
             forked_from: forks.then_some("its parent"),
         };

@@ -214,7 +214,7 @@ fn log_of(path: &Path) -> PathBuf {
     beside_it(path, "-wal")
 }
 
-fn beside_it(path: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside_it(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()

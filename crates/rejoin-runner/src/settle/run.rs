@@ -217,6 +217,7 @@ impl Run<'_> {
             folder,
             runtime,
             machine: machine.to_owned(),
+            home: plan.home.clone(),
             files: vec![mark.clone()],
             cursor: reading.cursor.clone(),
             total: self.total_kept(),

@@ -31,6 +31,7 @@ fn pin(n: u8) -> Pin {
             version: Version("1".into()),
         },
         machine: "m".into(),
+        home: String::new(),
         files: vec![FileMark {
             path: "p".into(),
             length: u64::from(n),

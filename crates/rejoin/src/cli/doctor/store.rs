@@ -128,6 +128,7 @@ async fn open(at: &StoreAt) -> Result<Hub> {
         store: at.open().await?,
         clock: Clock,
         machine: String::new(),
+        vault: None,
     })
 }
 

@@ -1,0 +1,307 @@
+//! Keeps what a confirmed session is, so that it can be put back where it is not. What goes wrong
+//! here never spoils the turn: it is said, and tried again later.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rejoin_agents::{Adapter, Records, SessionAt};
+use rejoin_core::{FileMark, Pin, PinId, SessionFact};
+use rejoin_hub::{FAILED, PinEnd, STORED, Settled, fault};
+use rejoin_store::{Captured, ChunkList, ChunkRef, Manifest, ManifestFile, Snapshot, Vault};
+
+use crate::error::Result;
+use crate::marks;
+use crate::session::Sessions;
+use crate::turn::Runner;
+
+/// Up to so many bytes are written in the transaction that ends the turn.
+const WITH_THE_TURN: u64 = 1024 * 1024;
+/// An answer does not wait longer for its session to be saved.
+const MAY_TAKE: Duration = Duration::from_secs(20);
+/// Files beside a session that are kept, at most.
+const MOST_FILES: usize = 10_000;
+/// How many other sessions are tried again once the store answers.
+const TRY_AGAIN: usize = 4;
+
+impl Runner {
+    /// Captures the session that a turn has confirmed.
+    pub(crate) async fn capture(
+        &self,
+        adapter: &'static dyn Adapter,
+        before: Option<&FileMark>,
+        settled: &mut Settled,
+    ) {
+        let (Some(vault), PinEnd::Confirm(pin)) = (&self.hub.vault, &settled.pin) else {
+            return;
+        };
+        let capture = Capture {
+            vault,
+            adapter,
+            pin,
+            before,
+            now: self.hub.clock.now(),
+        };
+        match capture.bounded().await {
+            Ok(captured) => {
+                settled.saved = STORED.into();
+                settled.snapshot = Some(captured);
+            }
+            Err(why) => {
+                settled.saved = FAILED.into();
+                settled.record.notes.push(format!("not saved: {why}"));
+                settled.unsaved = Some(why);
+            }
+        }
+        fault::point("after_capture");
+    }
+
+    /// Saves a confirmed session now. The text says why it could not be.
+    pub async fn save(&self, pin: &Pin) -> Result<std::result::Result<(), String>> {
+        let name = pin.agent.as_str();
+        let (Some(vault), Some(adapter)) = (&self.hub.vault, self.config.adapter(name)) else {
+            return Ok(Err("snapshots are switched off".into()));
+        };
+        let capture = Capture {
+            vault,
+            adapter,
+            pin,
+            before: None,
+            now: self.hub.clock.now(),
+        };
+        match capture.bounded().await {
+            Ok(captured) => Ok(self.hub.add_snapshot(pin, &captured).await?),
+            Err(why) => Ok(Err(why)),
+        }
+    }
+
+    /// Once one session was saved the others are tried again.
+    pub(crate) async fn save_the_others(&self, saved: PinId) -> Result<()> {
+        let unsaved = {
+            let mut read = self.hub.store.read().await?;
+            read.unsaved().await?
+        };
+        let others = unsaved.into_iter().filter(|(_, pin, _)| *pin != saved);
+        for (_, id, _) in others.take(TRY_AGAIN) {
+            let stored = self.hub.store.read().await?.pin(id).await?;
+            let Some(pin) = stored.and_then(|stored| stored.pin) else {
+                continue;
+            };
+            // What is not on this machine is for another to save.
+            let here = pin.machine == self.hub.machine && Path::new(&pin.home).exists();
+            if here && self.save(&pin).await?.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Capture<'a> {
+    vault: &'a Vault,
+    adapter: &'static dyn Adapter,
+    /// As confirmed, with its mark.
+    pin: &'a Pin,
+    /// What its bytes were known to begin with when it was confirmed.
+    before: Option<&'a FileMark>,
+    now: i64,
+}
+
+impl Capture<'_> {
+    async fn bounded(&self) -> std::result::Result<Captured, String> {
+        let done = tokio::time::timeout(MAY_TAKE, self.take()).await;
+        done.unwrap_or_else(|_| Err("the store of snapshots takes too long".into()))
+    }
+
+    async fn take(&self) -> std::result::Result<Captured, String> {
+        let mark = self.pin.files.first().ok_or("it has no file")?;
+        let base = self.base().await?;
+        let mut captured = Captured {
+            key: self.vault.sealer.key_id(),
+            ..Captured::default()
+        };
+        let main = self.session(mark, base.as_ref(), &mut captured).await?;
+        captured.files.push(main);
+        fault::point("after_chunks");
+        let at = SessionAt {
+            folder: &self.pin.folder.path,
+            session: &self.pin.session,
+            pin: &self.pin.id.to_string(),
+        };
+        for (part, folder) in self.adapter.parts(&at) {
+            self.part(part, &folder, base.as_ref(), &mut captured)
+                .await?;
+        }
+        let sessions = Sessions {
+            adapter: self.adapter,
+            home: Path::new(&self.pin.home),
+        };
+        match sessions.compare(mark) {
+            SessionFact::Untouched | SessionFact::Verified => Ok(captured),
+            SessionFact::Missing
+            | SessionFact::Dirty
+            | SessionFact::Damaged
+            | SessionFact::Changed
+            | SessionFact::Unknown => Err("it was changed meanwhile".into()),
+        }
+    }
+
+    /// The newest snapshot of it that can be built upon.
+    async fn base(&self) -> std::result::Result<Option<(Snapshot, Manifest)>, String> {
+        let read = self.vault.store.read().await;
+        let mut read = read.map_err(|e| e.to_string())?;
+        let newest = read.snapshots_of_pin(self.pin.id, 1).await;
+        let newest = newest.map_err(|e| e.to_string())?.pop();
+        let whole = newest.and_then(|s| s.manifest().ok().map(|manifest| (s, manifest)));
+        let key = self.vault.sealer.key_id();
+        Ok(whole.filter(|(_, manifest)| manifest.key == key))
+    }
+
+    async fn session(
+        &self,
+        mark: &FileMark,
+        base: Option<&(Snapshot, Manifest)>,
+        captured: &mut Captured,
+    ) -> std::result::Result<ManifestFile, String> {
+        let path = Path::new(&self.pin.home).join(&mark.path);
+        let unreadable = |e: std::io::Error| format!("it cannot be read: {e}");
+        let lines = matches!(self.adapter.records(), Records::Lines);
+        let was = base.and_then(|(_, manifest)| manifest.files.first());
+        let known = match was.filter(|was| lines && was.length <= mark.length) {
+            Some(was) if self.begins_with(was, &path) => all_but_the_last(&was.chunks),
+            Some(_) | None => vec![],
+        };
+        captured.based_on = base.filter(|_| !known.is_empty()).map(|(s, _)| s.id);
+        let from = ChunkList(known.clone()).length();
+        let mut file = fs_err::File::open(&path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
+        file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
+        let rest = mark.length.saturating_sub(from);
+        let later = lines && rest <= WITH_THE_TURN && !self.vault.blobs.is_remote();
+        let mut file = file.take(rest);
+        let kept = self.vault.keep(&mut file, known, captured, later, self.now);
+        let chunks = kept.await.map_err(|e| e.to_string())?;
+        if chunks.length() != mark.length {
+            return Err("it was changed meanwhile".into());
+        }
+        Ok(ManifestFile {
+            part: String::new(),
+            path: mark.path.clone(),
+            length: mark.length,
+            mode,
+            hash: mark.hash.clone(),
+            chunks,
+        })
+    }
+
+    /// Does the file begin with what that snapshot holds? If it was confirmed as the continuation of
+    /// just that, nobody needs to read it again.
+    fn begins_with(&self, was: &ManifestFile, path: &Path) -> bool {
+        let same = |before: &FileMark| (before.length, &before.hash) == (was.length, &was.hash);
+        let mark = FileMark {
+            path: String::new(),
+            length: was.length,
+            hash: was.hash.clone(),
+            stat: (0, 0, 0, 0),
+        };
+        self.before.is_some_and(same) || marks::begins_with(path, &mark).unwrap_or(false)
+    }
+
+    /// What else belongs to it. A file that was not touched since the last snapshot is not read.
+    async fn part(
+        &self,
+        part: &'static str,
+        folder: &str,
+        base: Option<&(Snapshot, Manifest)>,
+        captured: &mut Captured,
+    ) -> std::result::Result<(), String> {
+        let root = Path::new(&self.pin.home).join(folder);
+        let mut found = vec![];
+        files_in(&root, "", &mut found);
+        for path in found {
+            let whole = root.join(&path);
+            let Ok(meta) = fs_err::symlink_metadata(&whole) else {
+                continue;
+            };
+            let known = base.and_then(|(snapshot, manifest)| {
+                let it = |f: &&ManifestFile| f.part == part && f.path == path;
+                let file = manifest.files.iter().find(it)?;
+                let before = snapshot.taken_at / 1_000_000 - 2;
+                let old = meta.mtime() < before && meta.ctime() < before;
+                (old && file.length == meta.len()).then(|| file.clone())
+            });
+            if let (Some(known), Some((snapshot, _))) = (known, base) {
+                captured.based_on = Some(snapshot.id);
+                captured.files.push(known);
+                continue;
+            }
+            // One that goes away meanwhile was not needed.
+            let Ok(mut file) = fs_err::File::open(&whole) else {
+                continue;
+            };
+            let mut hashed = Hashed {
+                file: &mut file,
+                hasher: blake3::Hasher::new(),
+            };
+            let kept = self
+                .vault
+                .keep(&mut hashed, vec![], captured, false, self.now);
+            let chunks = kept.await.map_err(|e| e.to_string())?;
+            captured.files.push(ManifestFile {
+                part: part.into(),
+                path,
+                length: chunks.length(),
+                mode: meta.mode() & 0o777,
+                hash: hashed.hasher.finalize().to_hex().to_string(),
+                chunks,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The last one ends where the file ended, not where its content says.
+fn all_but_the_last(chunks: &ChunkList) -> Vec<ChunkRef> {
+    let all = chunks.0.split_last().map(|(_, before)| before);
+    all.unwrap_or_default().to_vec()
+}
+
+/// Regular files beneath a folder, by their path there. Links are not followed.
+fn files_in(root: &Path, beneath: &str, found: &mut Vec<String>) {
+    let mut names: Vec<_> = fs_err::read_dir(root.join(beneath))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
+    names.sort_by_key(fs_err::DirEntry::file_name);
+    for entry in names {
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let path = match beneath {
+            "" => name,
+            above => format!("{above}/{name}"),
+        };
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && path.split('/').count() < 16 => {
+                files_in(root, &path, found);
+            }
+            Ok(kind) if kind.is_file() && found.len() < MOST_FILES => found.push(path),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+struct Hashed<'a> {
+    file: &'a mut fs_err::File,
+    hasher: blake3::Hasher,
+}
+
+impl std::io::Read for Hashed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let got = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..got]);
+        Ok(got)
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the bodies of chunks lie: beside their rows, or in an object store.
+
+mod files;
+mod objects;
+mod s3;
+
+pub use objects::{Listed, Objects};
+
+use crate::error::{Error, Result};
+
+#[derive(Debug, Clone)]
+pub enum Blobs {
+    /// In the database, beside everything else.
+    Database,
+    Objects(Objects),
+}
+
+/// As configured; nothing of it was tried yet.
+#[derive(Clone, Default)]
+pub struct BlobsConfig {
+    /// `db:`, `file:PATH` or `s3://BUCKET[/PREFIX]`; empty: `db:`.
+    pub url: String,
+    pub endpoint: Option<String>,
+    pub region: Option<String>,
+    pub access_key_id: Option<String>,
+    pub secret_access_key: Option<String>,
+    pub session_token: Option<String>,
+    /// Whether an endpoint may begin with `http://`.
+    pub allow_http: bool,
+}
+
+impl Blobs {
+    /// Reads the configuration; nobody is asked yet.
+    pub fn open(config: &BlobsConfig) -> Result<Self> {
+        let url = config.url.as_str();
+        if matches!(url, "" | "db" | "db:") {
+            return Ok(Self::Database);
+        }
+        if let Some(path) = url.strip_prefix("file:") {
+            // `file:///x` is `file:/x`.
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return Ok(Self::Objects(Objects::files(path)?));
+        }
+        if let Some(rest) = url.strip_prefix("s3://") {
+            return Ok(Self::Objects(Objects::s3(rest, config)?));
+        }
+        Err(Error::BlobsConfig(format!(
+            "`{}` is no place for chunks: it is `db:`, `file:/PATH` or `s3://BUCKET/PREFIX`",
+            without_password(url)
+        )))
+    }
+
+    /// Whether it lies elsewhere, so that every call may take long or fail.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Self::Database => false,
+            Self::Objects(objects) => objects.is_remote(),
+        }
+    }
+
+    /// For people; holds no secret.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Database => "the database".to_owned(),
+            Self::Objects(objects) => objects.place(),
+        }
+    }
+}
+
+/// Somebody may have put one into a URL, where we never look for it.
+fn without_password(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}…{}", &url[..scheme + 3], &url[at..]),
+        _ => url.to_owned(),
+    }
+}
+
+impl std::fmt::Debug for BlobsConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlobsConfig")
+            .field("url", &without_password(&self.url))
+            .field("endpoint", &self.endpoint)
+            .field("region", &self.region)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,351 @@
+//! What a session was, file by file: which chunks it is made of, and what was known of it. Added in
+//! the transaction that confirms it, when its chunks are already there.
+
+use rejoin_core::{
+    AgentName, ConversationId, Pin, PinId, PinState, ScopeValue, Seen, SessionId, SnapshotId,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::chunks::ChunkList;
+use crate::connections::{Read, Tx};
+use crate::db::{Ask, Row, one, rows, vals};
+use crate::error::{Error, Result};
+use crate::pins::Confirmed;
+
+/// The form manifests have today.
+const FORMAT: u32 = 1;
+/// More than that is no manifest of ours: a session of 10 GiB has one of 25 MiB.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+/// Everything needed to put a session back, and to know that it is the one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub format: u32,
+    pub agent: AgentName,
+    pub session: SessionId,
+    /// Which key its chunks are sealed with; none: they are not encrypted.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// The session itself comes first.
+    pub files: Vec<ManifestFile>,
+    /// What was known of it: the value of the history it has seen, folder, version, machine.
+    confirmed: Confirmed,
+}
+
+/// One file. Its path is evidence: where it is put is found out anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestFile {
+    /// Which part of the session it belongs to; empty: the session itself.
+    pub part: String,
+    /// Beneath that part; of the session itself, beneath the agent's home.
+    pub path: String,
+    pub length: u64,
+    pub mode: u32,
+    /// As in a [`FileMark`](rejoin_core::FileMark).
+    pub hash: String,
+    pub chunks: ChunkList,
+}
+
+/// A snapshot, as it lies in the store.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub id: SnapshotId,
+    pub conversation: ConversationId,
+    pub pin: PinId,
+    pub agent: AgentName,
+    pub session: SessionId,
+    pub open: bool,
+    pub value: ScopeValue,
+    pub messages: u64,
+    pub last_seq: i64,
+    /// Bytes of its files, and of the chunks that were new with it.
+    pub length: u64,
+    pub added: u64,
+    pub machine: String,
+    /// The user wants it kept.
+    pub kept: bool,
+    pub taken_at: i64,
+    /// When and why it was given up; its manifest is gone then.
+    pub expired: Option<(i64, String)>,
+    /// As it was written, to be read by [`Snapshot::manifest`].
+    bytes: Option<Vec<u8>>,
+    digest: [u8; 32],
+}
+
+/// A session that is about to become a snapshot: its chunks are kept.
+#[derive(Debug, Clone, Default)]
+pub struct Captured {
+    pub files: Vec<ManifestFile>,
+    pub key: Option<String>,
+    /// Bytes of the chunks that were new.
+    pub added: u64,
+    /// Chunks that are still to be written, with the row.
+    pub pending: Vec<Sealed>,
+    /// The snapshot whose chunks it takes for granted.
+    pub based_on: Option<SnapshotId>,
+}
+
+/// A chunk in the form in which it is kept.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    pub name: [u8; 32],
+    pub length: u32,
+    pub body: Vec<u8>,
+}
+
+/// A manifest that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    #[error("it was swept")]
+    Expired,
+    #[error("its manifest is not what was written")]
+    Damaged,
+    #[error("it was written by a newer rejoin")]
+    Newer,
+}
+
+impl Snapshot {
+    /// What it holds, if that is still what was written.
+    pub fn manifest(&self) -> std::result::Result<Manifest, Unusable> {
+        let bytes = self.bytes.as_ref().ok_or(Unusable::Expired)?;
+        if *blake3::hash(bytes).as_bytes() != self.digest {
+            return Err(Unusable::Damaged);
+        }
+        let json = zstd::bulk::decompress(bytes, LONGEST).map_err(|_| Unusable::Damaged)?;
+        let value: serde_json::Value =
+            serde_json::from_slice(&json).map_err(|_| Unusable::Damaged)?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format > u64::from(FORMAT) => return Err(Unusable::Newer),
+            Some(_) => {}
+            None => return Err(Unusable::Damaged),
+        }
+        let manifest: Manifest = serde_json::from_value(value).map_err(|_| Unusable::Damaged)?;
+        let seen = &manifest.confirmed;
+        let row = (&self.agent, &self.session, self.value.0, self.messages);
+        let said = (
+            &manifest.agent,
+            &manifest.session,
+            seen.value,
+            seen.messages,
+        );
+        let fits = |file: &ManifestFile| file.chunks.length() == file.length;
+        if row != said || !manifest.files.iter().all(fits) {
+            return Err(Unusable::Damaged);
+        }
+        Ok(manifest)
+    }
+
+    pub fn seen(&self, manifest: &Manifest) -> Seen {
+        Seen {
+            value: self.value,
+            messages: self.messages,
+            last_seq: self.last_seq,
+            last: manifest.confirmed.last,
+        }
+    }
+
+    /// The pin as it was then.
+    pub fn pin(&self, manifest: &Manifest, state: &PinState, failures: u32) -> Pin {
+        let confirmed = manifest.confirmed.clone();
+        let mut pin = confirmed.of(self.pin, &self.agent, &self.session, state, failures);
+        // Places change when histories are merged; the row is told.
+        pin.seen = self.seen(manifest);
+        pin
+    }
+}
+
+/// A snapshot that is about to be added.
+#[derive(Debug, Clone, Copy)]
+pub struct NewSnapshot<'a> {
+    pub id: SnapshotId,
+    pub conversation: ConversationId,
+    /// The session as confirmed.
+    pub pin: &'a Pin,
+    pub captured: &'a Captured,
+    pub open: bool,
+    pub now: i64,
+}
+
+impl Tx {
+    /// False: what it takes for granted was swept meanwhile.
+    pub async fn add_snapshot(&mut self, new: &NewSnapshot<'_>) -> Result<bool> {
+        let NewSnapshot { pin, captured, .. } = new;
+        if let Some(base) = captured.based_on
+            && self
+                .snapshot(base)
+                .await?
+                .is_none_or(|s| s.expired.is_some())
+        {
+            return Ok(false);
+        }
+        self.put_chunks(&captured.pending, new.now).await?;
+        let manifest = Manifest {
+            format: FORMAT,
+            agent: pin.agent.clone(),
+            session: pin.session.clone(),
+            key: captured.key.clone(),
+            files: captured.files.clone(),
+            confirmed: Confirmed::from(*pin),
+        };
+        let json = serde_json::to_vec(&manifest)?;
+        let bytes = zstd::bulk::compress(&json, 3).map_err(|e| Error::Foreign(e.to_string()))?;
+        let digest = *blake3::hash(&bytes).as_bytes();
+        let length: u64 = captured.files.iter().map(|file| file.length).sum();
+        let added = captured.added + bytes.len() as u64;
+        let sql = "insert into snapshots (id, conversation_id, pin_id, agent, session_id, state, value, messages, last_seq,
+                length, added, manifest, digest, machine, kept, taken_at)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15)";
+        let values = vals![
+            new.id.uuid(),
+            new.conversation.uuid(),
+            pin.id.uuid(),
+            pin.agent.as_str(),
+            pin.session.as_str(),
+            if new.open { "open" } else { "confirmed" },
+            pin.seen.value.0,
+            pin.seen.messages as i64,
+            pin.seen.last_seq,
+            length as i64,
+            added as i64,
+            bytes,
+            digest,
+            pin.machine.as_str(),
+            new.now
+        ];
+        self.run(sql, values).await?;
+        Ok(true)
+    }
+
+    /// Chunks, each once. One that is there is as good as new.
+    pub(crate) async fn put_chunks(&mut self, chunks: &[Sealed], now: i64) -> Result<()> {
+        for chunk in chunks {
+            let body = chunk.body.clone();
+            self.put_chunk(&chunk.name, chunk.length, body.len(), Some(body), now)
+                .await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn put_chunk(
+        &mut self,
+        name: &[u8; 32],
+        length: u32,
+        stored: usize,
+        body: Option<Vec<u8>>,
+        now: i64,
+    ) -> Result<()> {
+        let sql = "insert into chunks (name, length, stored, body, at) values ($1, $2, $3, $4, $5)
+            on conflict (name) do update set at = excluded.at, body = coalesce(chunks.body, excluded.body)";
+        let values = vals![*name, i64::from(length), stored as i64, body, now];
+        self.run(sql, values).await?;
+        Ok(())
+    }
+
+    pub async fn snapshot(&mut self, id: SnapshotId) -> Result<Option<Snapshot>> {
+        snapshot(self, id).await
+    }
+
+    /// Why the newest confirmation is not saved; none: it is.
+    pub async fn set_unsaved(&mut self, pin: PinId, why: Option<&str>) -> Result<()> {
+        let sql = "update pins set unsaved = $2 where id = $1";
+        self.run(sql, vals![pin.uuid(), why]).await?;
+        Ok(())
+    }
+
+    /// The user wants it kept, or no longer. False: there is none.
+    pub async fn keep_snapshot(&mut self, id: SnapshotId, kept: bool) -> Result<bool> {
+        let sql = "update snapshots set kept = $2 where id = $1 and manifest is not null";
+        Ok(self.run(sql, vals![id.uuid(), i64::from(kept)]).await? > 0)
+    }
+
+    /// Gives its manifest up; that it was there stays known.
+    pub async fn expire_snapshot(&mut self, id: SnapshotId, why: &str, now: i64) -> Result<()> {
+        let sql = "update snapshots set manifest = null, expired_at = $2, expired_why = $3
+            where id = $1 and manifest is not null and kept = 0";
+        self.run(sql, vals![id.uuid(), now, why]).await?;
+        Ok(())
+    }
+}
+
+impl Read {
+    pub async fn snapshot(&mut self, id: SnapshotId) -> Result<Option<Snapshot>> {
+        snapshot(self, id).await
+    }
+
+    /// Of one session, newest first; those that are gone too.
+    pub async fn snapshots_of_pin(&mut self, pin: PinId, most: i64) -> Result<Vec<Snapshot>> {
+        let sql = "select * from snapshots where pin_id = $1 order by id desc limit $2";
+        let found = rows(self, sql, vals![pin.uuid(), most]).await?;
+        found.iter().map(read).collect()
+    }
+
+    /// Of one conversation, newest first; those that are gone too.
+    pub async fn snapshots_of(&mut self, c: ConversationId) -> Result<Vec<Snapshot>> {
+        let sql = "select * from snapshots where conversation_id = $1 order by id desc";
+        let found = rows(self, sql, vals![c.uuid()]).await?;
+        found.iter().map(read).collect()
+    }
+
+    /// All there are, oldest first, a page after `after` at a time.
+    pub async fn snapshots_after(
+        &mut self,
+        after: Option<SnapshotId>,
+        most: i64,
+    ) -> Result<Vec<Snapshot>> {
+        let sql = "select * from snapshots where id > $1 order by id limit $2";
+        let found = rows(
+            self,
+            sql,
+            vals![after.map_or(uuid::Uuid::nil(), SnapshotId::uuid), most],
+        )
+        .await?;
+        found.iter().map(read).collect()
+    }
+
+    /// Sessions that were confirmed and are in no snapshot, and why.
+    pub async fn unsaved(&mut self) -> Result<Vec<(ConversationId, PinId, String)>> {
+        let sql = "select id, conversation_id, unsaved from pins where unsaved is not null and state = 'confirmed' order by id desc";
+        let found = rows(self, sql, vals![]).await?;
+        let one = |row: &Row| {
+            let c = ConversationId::from_uuid(row.id("conversation_id")?);
+            Ok((c, PinId::from_uuid(row.id("id")?), row.text("unsaved")?))
+        };
+        found.iter().map(one).collect()
+    }
+}
+
+async fn snapshot(at: &mut impl Ask, id: SnapshotId) -> Result<Option<Snapshot>> {
+    let row = one(
+        at,
+        "select * from snapshots where id = $1",
+        vals![id.uuid()],
+    )
+    .await?;
+    row.as_ref().map(read).transpose()
+}
+
+fn read(row: &Row) -> Result<Snapshot> {
+    let foreign = |e: &dyn std::fmt::Display| Error::Foreign(e.to_string());
+    let expired = row
+        .maybe_int("expired_at")?
+        .zip(row.maybe_text("expired_why")?);
+    Ok(Snapshot {
+        id: SnapshotId::from_uuid(row.id("id")?),
+        conversation: ConversationId::from_uuid(row.id("conversation_id")?),
+        pin: PinId::from_uuid(row.id("pin_id")?),
+        agent: AgentName::new(row.text("agent")?).map_err(|e| foreign(&e))?,
+        session: SessionId::new(row.text("session_id")?).map_err(|e| foreign(&e))?,
+        open: row.text("state")? == "open",
+        value: ScopeValue(row.hash("value")?),
+        messages: row.int("messages")? as u64,
+        last_seq: row.int("last_seq")?,
+        length: row.int("length")? as u64,
+        added: row.int("added")? as u64,
+        machine: row.text("machine")?,
+        kept: row.int("kept")? != 0,
+        taken_at: row.int("taken_at")?,
+        expired,
+        bytes: row.maybe_bytes("manifest")?,
+        digest: row.hash("digest")?,
+    })
+}

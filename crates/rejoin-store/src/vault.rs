@@ -1,0 +1,232 @@
+//! Keeps the bytes of sessions: cut into chunks, each kept once, read back only if it is the one.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use crate::blobs::{Blobs, Objects};
+use crate::chunks::{ChunkList, ChunkRef, cut};
+use crate::connections::{Read, Store};
+use crate::db::{one, rows, vals};
+use crate::error::{Error, Result};
+use crate::seal::{Sealer, Unsealed};
+use crate::snapshots::{Captured, ManifestFile, Sealed};
+
+/// Bytes of chunks that are written together.
+const BATCH: usize = 2 * 1024 * 1024;
+/// Chunks that are on their way to or from an object store at once.
+const AT_ONCE: usize = 8;
+/// Chunks that are read with one query.
+const TOGETHER: usize = 16;
+
+/// Where chunks are kept, and in which form. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Vault {
+    pub store: Store,
+    pub blobs: Blobs,
+    pub sealer: Sealer,
+}
+
+/// A chunk that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    #[error("a chunk is missing")]
+    Missing,
+    #[error("a chunk is damaged: {0}")]
+    Damaged(&'static str),
+    #[error("a chunk is sealed with the key {key}, which is not configured here")]
+    WrongKey { key: String },
+    #[error("{0}")]
+    Unavailable(#[from] Error),
+    #[error("it cannot be written here: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Lost {
+    /// It is not there as it was written; to ask again is no use.
+    pub fn for_good(&self) -> bool {
+        match self {
+            Self::Missing | Self::Damaged(_) => true,
+            Self::WrongKey { .. } | Self::Unavailable(_) | Self::Io(_) => false,
+        }
+    }
+}
+
+impl Vault {
+    pub fn new(store: Store, blobs: Blobs, sealer: Sealer) -> Self {
+        Self {
+            store,
+            blobs,
+            sealer,
+        }
+    }
+
+    /// Cuts what comes from `from` into chunks and keeps those that are new; `known` are those of
+    /// the bytes before. With `later` they are given back instead, to be written with the snapshot.
+    pub async fn keep(
+        &self,
+        from: &mut (dyn io::Read + Send),
+        known: Vec<ChunkRef>,
+        captured: &mut Captured,
+        later: bool,
+        now: i64,
+    ) -> Result<ChunkList> {
+        let mut all = known;
+        let mut batch: Vec<(ChunkRef, Vec<u8>)> = vec![];
+        let mut bytes = 0;
+        for chunk in cut(from) {
+            let plain = chunk.map_err(Error::Read)?;
+            let at = ChunkRef {
+                name: self.sealer.name(&plain),
+                length: plain.len() as u32,
+            };
+            all.push(at);
+            if later {
+                let body = self.sealer.seal(&plain);
+                captured.added += body.len() as u64;
+                let (name, length) = (at.name, at.length);
+                captured.pending.push(Sealed { name, length, body });
+                continue;
+            }
+            bytes += plain.len();
+            batch.push((at, plain));
+            if bytes >= BATCH {
+                captured.added += self.write(std::mem::take(&mut batch), now).await?;
+                bytes = 0;
+            }
+        }
+        captured.added += self.write(batch, now).await?;
+        Ok(ChunkList(all))
+    }
+
+    /// Keeps chunks; says how many bytes were new. Each is there before the store knows of it.
+    async fn write(&self, batch: Vec<(ChunkRef, Vec<u8>)>, now: i64) -> Result<u64> {
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        let mut met = HashSet::new();
+        let mut new = vec![];
+        let mut tx = self.store.begin().await?;
+        for (at, plain) in batch {
+            // Whoever relies on a chunk says so, or it could be swept meanwhile.
+            let sql = "update chunks set at = $2 where name = $1";
+            if met.insert(at.name) && tx.run(sql, vals![at.name, now]).await? == 0 {
+                new.push((at, plain));
+            }
+        }
+        tx.commit().await?;
+        let seal = |(at, plain): (ChunkRef, Vec<u8>)| Sealed {
+            name: at.name,
+            length: at.length,
+            body: self.sealer.seal(&plain),
+        };
+        let new: Vec<Sealed> = new.into_iter().map(seal).collect();
+        let added = new.iter().map(|chunk| chunk.body.len() as u64).sum();
+        match &self.blobs {
+            Blobs::Database => {
+                let mut tx = self.store.begin().await?;
+                tx.put_chunks(&new, now).await?;
+                tx.commit().await?;
+            }
+            Blobs::Objects(objects) => {
+                let sizes: Vec<_> = new
+                    .iter()
+                    .map(|c| (c.name, c.length, c.body.len()))
+                    .collect();
+                let put = |chunk: Sealed| async move { objects.put(&chunk.name, chunk.body).await };
+                let mut puts = stream::iter(new.into_iter().map(put)).buffer_unordered(AT_ONCE);
+                while puts.try_next().await?.is_some() {}
+                let mut tx = self.store.begin().await?;
+                for (name, length, stored) in sizes {
+                    tx.put_chunk(&name, length, stored, None, now).await?;
+                }
+                tx.commit().await?;
+            }
+        }
+        Ok(added)
+    }
+
+    /// Keeps one chunk that comes from elsewhere; gives the name it has here.
+    pub async fn keep_chunk(&self, plain: Vec<u8>, now: i64) -> Result<ChunkRef> {
+        let at = ChunkRef {
+            name: self.sealer.name(&plain),
+            length: plain.len() as u32,
+        };
+        self.write(vec![(at, plain)], now).await?;
+        Ok(at)
+    }
+
+    /// One chunk, opened and checked.
+    pub async fn chunk(&self, at: &ChunkRef) -> std::result::Result<Vec<u8>, Lost> {
+        let sealed = {
+            let sql = "select body from chunks where name = $1";
+            let mut read = self.store.read().await?;
+            let row = one(&mut read, sql, vals![at.name]).await?;
+            row.map(|row| row.maybe_bytes("body"))
+                .transpose()?
+                .flatten()
+        };
+        match (sealed, &self.blobs) {
+            (Some(sealed), _) => self.open(at, &sealed),
+            (None, Blobs::Objects(objects)) => self.object(objects, at).await,
+            (None, Blobs::Database) => Err(Lost::Missing),
+        }
+    }
+
+    async fn object(&self, from: &Objects, at: &ChunkRef) -> std::result::Result<Vec<u8>, Lost> {
+        let sealed = from.get(&at.name).await?.ok_or(Lost::Missing)?;
+        self.open(at, &sealed)
+    }
+
+    fn open(&self, at: &ChunkRef, sealed: &[u8]) -> std::result::Result<Vec<u8>, Lost> {
+        let opened = self.sealer.open(&at.name, at.length, sealed);
+        opened.map_err(|unsealed| match unsealed {
+            Unsealed::Damaged(why) => Lost::Damaged(why),
+            Unsealed::WrongKey { key } => Lost::WrongKey { key },
+        })
+    }
+
+    /// All the bytes of a file, in order.
+    pub async fn fetch(
+        &self,
+        file: &ManifestFile,
+        to: &mut (dyn Write + Send),
+    ) -> std::result::Result<(), Lost> {
+        match &self.blobs {
+            Blobs::Database => {
+                let mut read = self.store.read().await?;
+                for some in file.chunks.0.chunks(TOGETHER) {
+                    let bodies = bodies(&mut read, some).await?;
+                    for (at, body) in some.iter().zip(bodies) {
+                        let sealed = body.ok_or(Lost::Missing)?;
+                        to.write_all(&self.open(at, &sealed)?)?;
+                    }
+                }
+            }
+            Blobs::Objects(_) => {
+                let chunks = stream::iter(file.chunks.0.iter().map(|at| self.chunk(at)));
+                let mut chunks = chunks.buffered(AT_ONCE);
+                while let Some(plain) = chunks.try_next().await? {
+                    to.write_all(&plain)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Some chunks with one query, in their order.
+async fn bodies(read: &mut Read, some: &[ChunkRef]) -> Result<Vec<Option<Vec<u8>>>> {
+    let sql = "select name, body from chunks where name in
+        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+    let nobody = [0; 32];
+    let name = |n: usize| some.get(n).map_or(nobody, |at| at.name);
+    let values = (0..TOGETHER).map(|n| name(n).into()).collect();
+    let mut found = std::collections::HashMap::new();
+    for row in &rows(read, sql, values).await? {
+        found.insert(row.hash("name")?, row.maybe_bytes("body")?);
+    }
+    let body = |at: &ChunkRef| found.get(&at.name).cloned().flatten();
+    Ok(some.iter().map(body).collect())
+}
