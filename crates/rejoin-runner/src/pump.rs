@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::leftovers;
 use crate::process::ShimChild;
-use crate::shim::{Begun, End, Order, Why, begun, void};
+use crate::shim::{Begun, End, KNOWS_LEASES, Order, Why, begun, void};
 use crate::shim_link::{News, ShimLink};
 use crate::spool::{Piece, SpoolReader};
 
@@ -59,6 +59,7 @@ impl<L: HubLink> Pump<'_, L> {
         let mut shim: Option<ShimLink> = None;
         let (mut cancelled, mut told, mut skipped) = (false, false, 0);
         let (mut wrong, mut stopped) = (false, false);
+        let mut leased = None;
         let mut pause = SOON;
         let mut cancel = self.cancel.clone();
         let mut look = tokio::time::interval(LOOK_FOR_CANCEL);
@@ -92,6 +93,14 @@ impl<L: HubLink> Pump<'_, L> {
                     None => ShimLink::connect(self.folder).await,
                 };
                 shim = link.unwrap_or(None);
+            }
+            let deadline = self.claimed.lease.deadline();
+            let knows = |link: &ShimLink| link.hello().shim >= KNOWS_LEASES;
+            if let Some(until_ms) = deadline.filter(|_| deadline != leased)
+                && shim.as_ref().is_some_and(knows)
+                && tell(&mut shim, Order::Lease { until_ms }).await
+            {
+                leased = deadline;
             }
             for answer in answers {
                 let _heard = tell(&mut shim, Order::Stdin { data: answer.line }).await;
@@ -314,5 +323,7 @@ fn cause(end: &End, cancelled: bool) -> EndCause {
         Why::SpoolFull => EndCause::SpoolFull,
         Why::DiskFull => EndCause::DiskFull,
         Why::NotStarted => EndCause::NotStarted,
+        // What it last said is all there is.
+        Why::LeaseRanOut => EndCause::Unseen,
     }
 }

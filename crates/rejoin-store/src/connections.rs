@@ -86,6 +86,7 @@ impl Store {
                 if let Some(writer) = tx.writer.as_mut() {
                     **writer = Some(self.home.replace().await?);
                 }
+                tx.state = State::Open;
                 tx.connection()?.begin().await?;
             }
             begun => begun?,

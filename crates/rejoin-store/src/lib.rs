@@ -16,6 +16,7 @@ mod error;
 mod events;
 mod health;
 mod history;
+mod leases;
 mod merge;
 mod messages;
 mod open;

@@ -27,6 +27,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         3,
         include_str!("../../../migrations/sqlite/0003_snapshots.sql"),
     ),
+    (
+        4,
+        include_str!("../../../migrations/sqlite/0004_leases.sql"),
+    ),
 ];
 
 /// How long a writer waits for another process's transaction.

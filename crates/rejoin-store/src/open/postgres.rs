@@ -27,6 +27,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         3,
         include_str!("../../../../migrations/postgres/0003_snapshots.sql"),
     ),
+    (
+        4,
+        include_str!("../../../../migrations/postgres/0004_leases.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use rejoin_core::TurnId;
 use rejoin_hub::{Clock, Hub};
-use rejoin_runner::holder::Holder;
 use rejoin_runner::inspect;
 use rejoin_store::Health;
 use serde_json::{Value, json};
@@ -137,11 +136,11 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
     let mut read = hub.store.read().await?;
     let running = read.running_turns().await?;
     let queued = health.queued;
-    let alone = |holder: &Option<String>| {
-        let holder = holder.as_deref().and_then(|h| h.parse::<Holder>().ok());
-        !holder.is_some_and(|h| h.is_alive())
-    };
-    let unattended = running.iter().filter(|t| alone(&t.holder)).count();
+    let mut unattended = 0;
+    for turn in &running {
+        let attended = inspect::is_attended(hub, home, turn).await?;
+        unattended += usize::from(!attended);
+    }
     report.good(
         "turns",
         &format!("{} running, {queued} queued", running.len()),
@@ -188,7 +187,7 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         let Ok(id) = name.parse::<TurnId>() else {
             continue;
         };
-        folders += usize::from(read.turn(id).await?.is_none_or(|t| t.status.ended()));
+        folders += usize::from(read.turn(id).await?.is_some_and(|t| t.status.ended()));
     }
     if folders > 0 {
         report.note(
