@@ -31,7 +31,7 @@ impl Lease {
     }
 
     fn extend(&self, asked_at: Duration) {
-        let until = asked_at + lasts() - lasts() / MARGIN;
+        let until = asked_at + lasts() / MARGIN * (MARGIN - 1);
         self.0.store(until.as_millis() as u64, Ordering::Relaxed);
     }
 }

@@ -43,7 +43,9 @@ impl Runner {
                 return Ok(tools.0.into_iter().map(|(_, note)| note).collect());
             };
             after = last.seq;
-            events.iter().for_each(|event| tools.hear(&event.body));
+            for event in &events {
+                tools.hear(&event.body);
+            }
         }
     }
 }

@@ -78,7 +78,7 @@ fn id_of(home: &Path) -> io::Result<String> {
         .create_new(true)
         .mode(0o600)
         .open(&temp)?;
-    file.write_all(random[..LETTERS].as_bytes())?;
+    file.write_all(&random.as_bytes()[..LETTERS])?;
     drop(file);
     // Whole, and never over the one of somebody who was faster.
     let linked = fs_err::hard_link(&temp, &path);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rejoin_agents::{End as AgentEnd, EndCause, Ran, StreamParser};
-use rejoin_core::{EventBody, SessionId};
+use rejoin_core::{Class, EventBody, Failure, Outcome, SessionId};
 use rejoin_hub::{Claimed, HubLink, fault};
 use tokio::sync::watch;
 
@@ -145,13 +145,20 @@ impl<L: HubLink> Pump<'_, L> {
                 EventBody::warning(format!("{skipped} bytes of over-long lines were skipped"));
             self.commit(&[note], out.offset()).await?;
         }
-        let ran = parser.finish(&AgentEnd {
+        let mut ran = parser.finish(&AgentEnd {
             code: end.code,
             signal: end.signal,
             cause,
             torn,
             asked_session: self.asked.clone(),
         });
+        // The CLI's word for having been interrupted is not the cause.
+        if end.why == Why::LeaseRanOut && !matches!(ran.outcome, Outcome::Succeeded) {
+            let message =
+                "nobody was left to follow it, and the store did not hear of it in time".into();
+            let class = Class::Lost;
+            ran.outcome = Outcome::Lost(Failure { class, message });
+        }
         let leftovers = end
             .leftovers
             .iter()

@@ -21,7 +21,7 @@ use crate::turn::{IfBusy, Runner};
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
 
 /// After this a folder belongs to no turn that anybody still asks for.
-const FORGOTTEN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const FORGOTTEN: Duration = Duration::from_hours(30 * 24);
 
 impl Runner {
     /// Settles every turn that ended while nobody was there. Leaves those that still run alone.

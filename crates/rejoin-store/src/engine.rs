@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Connection as _, Executor as _, Postgres, SqlSafeStr as _, Sqlite};
@@ -172,7 +173,7 @@ pub(crate) fn unescaped(text: String) -> String {
 
 /// Nobody knows any more what goes on at its other end.
 pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|e| e.code());
+    let code = error.as_database_error().and_then(DatabaseError::code);
     match code {
         // Told to go, or no longer known: administrator, crash, start, and time limits of a session.
         Some(code) => {

@@ -60,7 +60,7 @@ impl Tx {
         let Some(mut pin) = stored.and_then(|stored| stored.pin) else {
             return self.retire_pin(id, why, now).await;
         };
-        pin.machine = NOWHERE.to_owned();
+        NOWHERE.clone_into(&mut pin.machine);
         self.restore_pin(&pin, now).await
     }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 
@@ -128,7 +129,7 @@ impl Server {
 
 /// Too many connections, or still coming up.
 fn has_no_room(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|e| e.code());
+    let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| matches!(code.as_ref(), "53300" | "57P03"))
 }
 
@@ -144,7 +145,7 @@ pub(crate) async fn version(at: &mut PgConnection) -> Result<Option<i64>, sqlx::
 }
 
 fn is_unknown_table(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|e| e.code());
+    let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| code == "42P01")
 }
 

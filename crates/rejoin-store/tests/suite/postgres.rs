@@ -1,5 +1,6 @@
 //! What only a server can do: be restarted, be shared, be full, be gone.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use rejoin_core::{ConversationId, EventBody, TurnId};
@@ -149,7 +150,7 @@ fn chain(error: &Error) -> String {
     let mut text = format!("{error} {error:?}");
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
-        text += &format!(": {inner} {inner:?}");
+        let _ = write!(text, ": {inner} {inner:?}");
         source = inner.source();
     }
     text

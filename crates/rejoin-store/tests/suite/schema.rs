@@ -1,6 +1,7 @@
 //! Both engines have the same tables, column by column.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use rejoin_core::{AgentName, ConversationId, MessageId, Scope, in_scope};
@@ -87,7 +88,8 @@ async fn a_store_of_before_is_brought_up_to_date(place: Place) {
         (two, 2, "demo", id(&one.to_string())),
     ] {
         let message = id(&message.to_string());
-        sql += &format!(
+        let _ = write!(
+            sql,
             "insert into messages values ({message}, {conversation}, {nobody}, {seq}, 'assistant', '{agent}',
                 'the harbour', '[]', 'ok', 'rejoin', 0, '[]', {hash}, {hash}, {boundary}, null, 1);"
         );

@@ -151,7 +151,7 @@ fn a_turn_of_a_machine_that_died_is_lost_and_told() {
     let listed = there.run(&["list", "--json"]).ok().json();
     assert_eq!(listed["conversations"][0]["state"], "running");
     let third = there.say(3, &[]);
-    assert_eq!(third["verdict"], "reseeded", "{third}");
+    assert_eq!(third["verdict"], "restored", "{third}");
     let turns = world.show()["turns"].clone();
     assert_eq!(turns[1]["status"], "lost", "{turns}");
     assert_eq!(turns[1]["error"]["class"], "lost");
@@ -163,7 +163,7 @@ fn a_turn_of_a_machine_that_died_is_lost_and_told() {
     assert_eq!(about_it.count(), 1, "run twice");
     // The machine comes back: what lies there is not taken for the session.
     let fourth = world.say(4, &[]);
-    assert_eq!(fourth["status"], "succeeded", "{fourth}");
+    assert_eq!(fourth["verdict"], "restored", "{fourth}");
     let words = [user(1), answer(1), user(2), user(3), answer(3), user(4)];
     assert_shown(&world.model.last(), &words);
     world.assert_quiet();
@@ -199,6 +199,7 @@ fn a_shim_without_a_lease_ends_its_cli() {
     let third = world.say(3, &[]);
     let turns = world.show()["turns"].clone();
     assert_eq!(turns[1]["status"], "lost", "{turns}");
+    assert_eq!(turns[1]["error"]["class"], "lost", "{turns}");
     assert_eq!(third["status"], "succeeded");
     assert_shown(&world.model.last(), &[user(1), answer(1), user(2), user(3)]);
     world.assert_quiet();
