@@ -35,7 +35,7 @@ pub async fn known(link: &impl HubLink, path: &Path) -> Result<Option<Facts>> {
 
 /// Is somebody following this turn, as far as can be seen from this home?
 pub async fn is_attended(hub: &Hub, home: &Path, turn: &StoredTurn) -> Result<bool> {
-    let here = Place::of(home).map_err(Error::io("looking at the home"))?;
+    let here = Place::seen_from(home);
     Ok(hands(hub, &here, turn).await? == Hands::Held)
 }
 

@@ -34,9 +34,18 @@ const LETTERS: usize = 16;
 impl Place {
     pub fn of(home: &Path) -> io::Result<Self> {
         Ok(Self {
-            machine: fault::machine().map_or_else(machine, |name| digest(&[&name])),
+            machine: here(),
             home: id_of(home)?,
         })
+    }
+
+    /// Looks only: of a home that has no name yet, nothing is here.
+    pub fn seen_from(home: &Path) -> Self {
+        let home = read_id(&home.join(ID)).ok().flatten();
+        Self {
+            machine: here(),
+            home: home.unwrap_or_default(),
+        }
     }
 
     pub fn is_same_home(&self, other: &Self) -> bool {
@@ -44,7 +53,10 @@ impl Place {
     }
 }
 
-fn machine() -> String {
+fn here() -> String {
+    if let Some(played) = fault::machine() {
+        return digest(&[&played]);
+    }
     let read = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
     let processes = fs_err::read_link("/proc/self/ns/pid").unwrap_or_default();
     digest(&[

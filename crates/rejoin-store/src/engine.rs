@@ -17,10 +17,9 @@ use crate::error::{Error, Result};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(40);
 
 /// In one packet. The code relies on it that what a transaction reads stays true: there is one
-/// writer at a time per schema, and so events become visible in the order of their numbers. A
-/// dead client's lock goes with its connection.
-const BEGIN_POSTGRES: &str =
-    "begin; select pg_advisory_xact_lock(hashtextextended('rejoin:' || current_schema(), 0))";
+/// writer at a time per store, and so events become visible in the order of their numbers. A dead
+/// client's lock goes with its connection. The lock is named after a table, however it was reached.
+const BEGIN_POSTGRES: &str = "begin; select pg_advisory_xact_lock(hashtextextended('rejoin', 'rejoin_schema'::regclass::oid::bigint))";
 
 #[derive(Debug)]
 pub(crate) enum Connection {

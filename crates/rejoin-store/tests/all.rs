@@ -9,6 +9,7 @@ mod suite {
     #[macro_use]
     mod engines;
     mod history;
+    mod leases;
     mod pins;
     mod postgres;
     mod schema;

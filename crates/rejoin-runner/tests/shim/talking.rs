@@ -120,7 +120,7 @@ fn bad_clients_hurt_only_themselves() {
         line
     };
     let hello = format!(
-        "{{\"shim\":1,\"pid\":{},\"cli\":{}}}\n",
+        "{{\"shim\":2,\"pid\":{},\"cli\":{}}}\n",
         turn.shim_holder().pid,
         turn.cli().pid
     );

@@ -45,8 +45,11 @@ const MANNERS: &str = "set lock_timeout = '20s'; set statement_timeout = '30s';
     set idle_in_transaction_session_timeout = '10s'; set client_min_messages = 'error';
     set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3";
 
-const LOCK: &str =
-    "select pg_advisory_xact_lock(hashtextextended('rejoin:' || current_schema(), 0))";
+/// One at a time; then against those who write, as they have it.
+const ALONE: &str = "set local statement_timeout = 0;
+    select pg_advisory_xact_lock(hashtextextended('rejoin:' || coalesce(current_schema(), ''), 0));
+    create table if not exists rejoin_schema (version bigint not null);
+    select pg_advisory_xact_lock(hashtextextended('rejoin', 'rejoin_schema'::regclass::oid::bigint))";
 
 /// How to reach a server. Shows no password.
 #[derive(Clone)]
@@ -156,11 +159,15 @@ async fn migrate(at: &mut PgConnection) -> Result<Result<()>, sqlx::Error> {
         Some(found) if found > known => return Ok(Err(Error::Newer { found, known })),
         Some(_) | None => {}
     }
-    let mut tx = at.begin().await?;
-    sqlx::raw_sql(LOCK).execute(&mut *tx).await?;
-    sqlx::raw_sql("set local statement_timeout = 0; create table if not exists rejoin_schema (version bigint not null)")
-        .execute(&mut *tx)
+    let encoding: String = sqlx::query_scalar("show server_encoding")
+        .fetch_one(&mut *at)
         .await?;
+    if encoding != "UTF8" {
+        let text = format!("the encoding of the database is {encoding}, rejoin needs UTF8");
+        return Err(sqlx::Error::Configuration(text.into()));
+    }
+    let mut tx = at.begin().await?;
+    sqlx::raw_sql(ALONE).execute(&mut *tx).await?;
     // Another process may have been faster.
     let found = version(&mut tx).await?;
     for (number, sql) in MIGRATIONS.iter().filter(|(n, _)| *n > found.unwrap_or(0)) {

@@ -19,7 +19,7 @@ on_both_engines!(
     a_newer_schema_is_refused,
 );
 
-async fn store_with(place: &Place, turns: u8) -> (Store, ConversationId, Vec<TurnId>) {
+pub(super) async fn store_with(place: &Place, turns: u8) -> (Store, ConversationId, Vec<TurnId>) {
     let store = place.open().await;
     let c = ConversationId::from_parts(1, [1; 10]);
     let agent = AgentName::new("demo").unwrap();
