@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Runner, RunnerConfig};
-use rejoin_store::{Blobs, Sealer, Vault};
 
 use crate::config::Config;
 use crate::failure::{Failure, Result};
@@ -48,7 +47,7 @@ impl App {
             .open()
             .await?;
         let machine = nix_hostname();
-        let vault = Some(Vault::new(store.clone(), Blobs::Database, Sealer::plain()));
+        let vault = config.snapshots.vault(&store)?;
         let hub = Hub {
             store,
             clock: Clock,
