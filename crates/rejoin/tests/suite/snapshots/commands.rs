@@ -54,12 +54,21 @@ fn plain(world: &World, text: &str) -> String {
 #[test]
 fn the_list() {
     let world = talked(2);
-    let of_it = world.run(&["snapshot", "list", "tea", "--json"]).ok().json();
+    let of_it = world
+        .run(&["snapshot", "list", "tea", "--json"])
+        .ok()
+        .json();
     assert_eq!(of_it["snapshots"], Value::from(list(&world)));
     let newest = &list(&world)[0];
-    assert_eq!((&newest["state"], &newest["messages"]), (&"confirmed".into(), &4.into()));
+    assert_eq!(
+        (&newest["state"], &newest["messages"]),
+        (&"confirmed".into(), &4.into())
+    );
     assert_eq!(newest["pinned"], false);
-    let one = world.run(&["snapshot", "list", "-n", "1", "--json"]).ok().json();
+    let one = world
+        .run(&["snapshot", "list", "-n", "1", "--json"])
+        .ok()
+        .json();
     assert_eq!(one["snapshots"].as_array().unwrap().len(), 1);
     let shown = world.run(&["snapshot", "list"]).ok().stdout;
     assert_snapshot!(plain(&world, &shown), @"");
@@ -76,26 +85,45 @@ fn a_sweep() {
     world.run(&["snapshot", "pin", &short(&first)]).ok();
     assert_eq!(list(&world)[2]["pinned"], true);
     let kept = world.run(&["sweep", "--dry-run", "--json"]).ok().json();
-    assert_eq!((&kept["expired"], &kept["kept"]), (&serde_json::json!([]), &3.into()));
+    assert_eq!(
+        (&kept["expired"], &kept["kept"]),
+        (&serde_json::json!([]), &3.into())
+    );
 
     world.set("REJOIN_SNAPSHOTS_KEEP_OLDER", "0s");
     let planned = world.run(&["sweep", "--dry-run", "--json"]).ok().json();
     assert_eq!(planned["expired"][0]["id"], second["id"]);
-    assert_eq!((&planned["kept"], &planned["chunks"]), (&2.into(), &0.into()));
+    assert_eq!(
+        (&planned["kept"], &planned["chunks"]),
+        (&2.into(), &0.into())
+    );
     assert_eq!(planned["waiting"], 1, "its chunk is too new to go");
     // As if it had been written long ago.
     sql(&world.data().join("rejoin.db"), "update chunks set at = 1");
     let dry = world.run(&["sweep", "--dry-run"]).ok();
     assert_snapshot!(plain(&world, &format!("{}{}", dry.stdout, dry.stderr)), @"");
-    assert_eq!(list(&world)[1]["state"], "confirmed", "a dry run changes nothing");
+    assert_eq!(
+        list(&world)[1]["state"],
+        "confirmed",
+        "a dry run changes nothing"
+    );
     let done = world.run(&["sweep"]).ok();
     assert_snapshot!(plain(&world, &format!("{}{}", done.stdout, done.stderr)), @"");
     let states: Vec<_> = list(&world).iter().map(|s| s["state"].clone()).collect();
     assert_eq!(states, ["confirmed", "expired", "confirmed"]);
     let again = world.run(&["sweep", "--json"]).ok().json();
-    assert_eq!((&again["expired"], &again["chunks"]), (&serde_json::json!([]), &0.into()));
-    let checked = world.run(&["snapshot", "verify", "--read-data", "--json"]).ok().json();
-    assert_eq!((&checked["snapshots"], &checked["chunks"]), (&2.into(), &2.into()));
+    assert_eq!(
+        (&again["expired"], &again["chunks"]),
+        (&serde_json::json!([]), &0.into())
+    );
+    let checked = world
+        .run(&["snapshot", "verify", "--read-data", "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&checked["snapshots"], &checked["chunks"]),
+        (&2.into(), &2.into())
+    );
 
     world.run(&["snapshot", "unpin", &short(&first)]).ok();
     world.run(&["delete", "tea", "--yes"]).ok();
@@ -125,22 +153,40 @@ fn what_cannot_be_pinned() {
 fn saved_and_put_back_by_hand() {
     let world = talked(2);
     let db = world.data().join("rejoin.db");
-    sql(&db, "delete from snapshots; delete from chunks; update pins set unsaved = 'no space'");
+    sql(
+        &db,
+        "delete from snapshots; delete from chunks; update pins set unsaved = 'no space'",
+    );
     let doctor = world.run(&["doctor", "--json"]).json();
-    assert_eq!(doctor["snapshots"]["unsaved"][0]["why"], "no space", "{doctor}");
-    let saved = world.run(&["snapshot", "save", "tea", "--json"]).ok().json();
+    assert_eq!(
+        doctor["snapshots"]["unsaved"][0]["why"], "no space",
+        "{doctor}"
+    );
+    let saved = world
+        .run(&["snapshot", "save", "tea", "--json"])
+        .ok()
+        .json();
     assert_eq!(saved["saved"], "stored");
     assert_eq!(list(&world).len(), 1);
     let doctor = world.run(&["doctor", "--json"]).json();
     assert_eq!(doctor["snapshots"]["unsaved"], serde_json::json!([]));
 
-    let here = world.run(&["snapshot", "restore", "tea", "--json"]).ok().json();
+    let here = world
+        .run(&["snapshot", "restore", "tea", "--json"])
+        .ok()
+        .json();
     assert_eq!(here["restored"], false);
     let file = here["file"].as_str().unwrap();
     let before = std::fs::read(file).unwrap();
     std::fs::remove_dir_all(world.home().join(".rejoin-demo")).unwrap();
-    let back = world.run(&["snapshot", "restore", "tea", "--json"]).ok().json();
-    assert_eq!((&back["restored"], &back["file"]), (&true.into(), &here["file"]));
+    let back = world
+        .run(&["snapshot", "restore", "tea", "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&back["restored"], &back["file"]),
+        (&true.into(), &here["file"])
+    );
     assert_eq!(std::fs::read(file).unwrap(), before);
 
     let to = world.root().join("look/at");
