@@ -41,7 +41,7 @@ pub(crate) struct Confirmed {
     pub(crate) last: Option<MessageId>,
     folder: Folder,
     runtime: Runtime,
-    machine: String,
+    pub(crate) machine: String,
     #[serde(default)]
     home: String,
     files: Vec<FileMark>,
@@ -53,6 +53,11 @@ pub(crate) struct Confirmed {
     model: Option<String>,
     provider: Option<String>,
     compacted: bool,
+}
+
+/// Could it be read back?
+pub(crate) fn can_be_read(confirmed: &serde_json::Value) -> bool {
+    Kept::deserialize(confirmed).is_ok()
 }
 
 /// How far back to look for a session whose history is today's again (an undone edit).
@@ -141,7 +146,8 @@ impl Tx {
         let mut kept = self.kept_with(pin).await?;
         // It does not begin with what came after.
         kept.earlier.retain(|was| was.last_seq < pin.seen.last_seq);
-        let sql = "update pins set state = 'confirmed', open_turn = null, confirmed = $2, updated_at = $3
+        let sql =
+            "update pins set state = 'confirmed', open_turn = null, confirmed = $2, updated_at = $3
             where id = $1 and state <> 'retired'";
         let values = vals![pin.id.uuid(), serde_json::to_string(&kept)?, now];
         self.must(sql, values, "the session was retired").await
