@@ -131,7 +131,10 @@ impl Adapter for Claude {
     fn parts(&self, at: &SessionAt<'_>) -> Vec<(&'static str, String)> {
         let folder = encode::folder(at.folder);
         vec![
-            ("session", format!("{}/{folder}/{}", head::PROJECTS, at.session)),
+            (
+                "session",
+                format!("{}/{folder}/{}", head::PROJECTS, at.session),
+            ),
             ("tasks", format!("tasks/{}", at.session)),
             ("file-history", format!("file-history/{}", at.session)),
         ]

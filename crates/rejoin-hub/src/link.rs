@@ -17,16 +17,8 @@ pub trait HubLink: Send + Sync {
     fn clock(&self) -> Clock;
     fn machine(&self) -> &str;
     fn outlook(&self, claimed: &Claimed) -> impl Future<Output = Result<Outlook>> + Send;
-    fn offers(
-        &self,
-        outlook: &Outlook,
-        pin: PinId,
-    ) -> impl Future<Output = Result<Offers>> + Send;
-    fn restored(
-        &self,
-        claimed: &Claimed,
-        pin: &Pin,
-    ) -> impl Future<Output = Result<()>> + Send;
+    fn offers(&self, outlook: &Outlook, pin: PinId) -> impl Future<Output = Result<Offers>> + Send;
+    fn restored(&self, claimed: &Claimed, pin: &Pin) -> impl Future<Output = Result<()>> + Send;
     fn rest(
         &self,
         c: ConversationId,

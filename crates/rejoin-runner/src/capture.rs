@@ -179,9 +179,8 @@ impl Capture<'_> {
         file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
         let rest = mark.length.saturating_sub(from);
         let later = lines && rest <= WITH_THE_TURN && !self.vault.blobs.is_remote();
-        let kept = self
-            .vault
-            .keep(&mut file.take(rest), known, captured, later, self.now);
+        let mut file = file.take(rest);
+        let kept = self.vault.keep(&mut file, known, captured, later, self.now);
         let chunks = kept.await.map_err(|e| e.to_string())?;
         if chunks.length() != mark.length {
             return Err("it was changed meanwhile".into());

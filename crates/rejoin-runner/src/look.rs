@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Adapter, Overlay, SessionAt, compose_env};
 use rejoin_core::{
-    Capability, EnvelopeFact, FileMark, Folder, FolderFact, PermissionMode, Pin, PinFacts, PinState,
-    Request, Seen, SessionFact, Situation, SnapshotFact,
+    Capability, EnvelopeFact, FileMark, Folder, FolderFact, PermissionMode, Pin, PinFacts,
+    PinState, Request, Seen, SessionFact, Situation, SnapshotFact,
 };
 use rejoin_hub::{Candidate, HubLink, Offers, Outlook, TurnRequest};
 use rejoin_store::Snapshot;
@@ -113,7 +113,8 @@ pub async fn look(
         .filter(|session| outlook.inherited.is_none() || can_fork(adapter, &binary, session));
     let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
     let elsewhere = pin.is_some_and(|pin| !is_here(pin, link.machine(), &home));
-    let own = outlook.inherited.is_none() || outlook.best().is_some_and(|c| c.forked_from.is_none());
+    let own =
+        outlook.inherited.is_none() || outlook.best().is_some_and(|c| c.forked_from.is_none());
     let open = |pin: &Pin| matches!(pin.state, PinState::Open(_));
     let good = session.as_ref().is_some_and(|s| s.fact.usable());
     let wanting = pin.filter(|pin| own && session.is_some() && (!good || open(pin)));

@@ -152,7 +152,11 @@ async fn stage(
             file.sync_all().map_err(Bad::Here)?;
         }
     }
-    if manifest.files.first().is_none_or(|main| !main.part.is_empty()) {
+    if manifest
+        .files
+        .first()
+        .is_none_or(|main| !main.part.is_empty())
+    {
         return Err(Bad::Damaged);
     }
     Ok(manifest)
@@ -212,11 +216,7 @@ impl Staged {
 
     /// Moves its files where the CLI will look: the session itself last, so that where it is, all of
     /// it is.
-    pub(crate) fn put_in_place(
-        &self,
-        looked: &Looked,
-        mut pin: Pin,
-    ) -> io::Result<Restored> {
+    pub(crate) fn put_in_place(&self, looked: &Looked, mut pin: Pin) -> io::Result<Restored> {
         let gone = || io::Error::other("it was only looked at");
         let staging = self.folder.as_deref().ok_or_else(gone)?;
         let at = SessionAt {
@@ -409,7 +409,9 @@ fn keep_aside(target: &Path, records: Records, keep: bool) -> io::Result<Option<
 
 /// Moves a file to its place, whole or not at all.
 fn put(from: &Path, target: &Path, mode: u32, others_read: bool) -> io::Result<()> {
-    let folder = target.parent().ok_or_else(|| io::Error::other("it has no folder"))?;
+    let folder = target
+        .parent()
+        .ok_or_else(|| io::Error::other("it has no folder"))?;
     make_private(folder)?;
     let mut temp = target.as_os_str().to_owned();
     temp.push(".rejoin-tmp");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
-use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, PinEnd, Settled, fault};
+use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, LOCAL_ONLY, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 

@@ -122,7 +122,12 @@ impl Snapshot {
         let manifest: Manifest = serde_json::from_value(value).map_err(|_| Unusable::Damaged)?;
         let seen = &manifest.confirmed;
         let row = (&self.agent, &self.session, self.value.0, self.messages);
-        let said = (&manifest.agent, &manifest.session, seen.value, seen.messages);
+        let said = (
+            &manifest.agent,
+            &manifest.session,
+            seen.value,
+            seen.messages,
+        );
         let fits = |file: &ManifestFile| file.chunks.length() == file.length;
         if row != said || !manifest.files.iter().all(fits) {
             return Err(Unusable::Damaged);
@@ -166,7 +171,10 @@ impl Tx {
     pub async fn add_snapshot(&mut self, new: &NewSnapshot<'_>) -> Result<bool> {
         let NewSnapshot { pin, captured, .. } = new;
         if let Some(base) = captured.based_on
-            && self.snapshot(base).await?.is_none_or(|s| s.expired.is_some())
+            && self
+                .snapshot(base)
+                .await?
+                .is_none_or(|s| s.expired.is_some())
         {
             return Ok(false);
         }
@@ -285,7 +293,12 @@ impl Read {
         most: i64,
     ) -> Result<Vec<Snapshot>> {
         let sql = "select * from snapshots where id > $1 order by id limit $2";
-        let found = rows(self, sql, vals![after.map_or(uuid::Uuid::nil(), SnapshotId::uuid), most]).await?;
+        let found = rows(
+            self,
+            sql,
+            vals![after.map_or(uuid::Uuid::nil(), SnapshotId::uuid), most],
+        )
+        .await?;
         found.iter().map(read).collect()
     }
 
@@ -302,7 +315,12 @@ impl Read {
 }
 
 async fn snapshot(at: &mut impl Ask, id: SnapshotId) -> Result<Option<Snapshot>> {
-    let row = one(at, "select * from snapshots where id = $1", vals![id.uuid()]).await?;
+    let row = one(
+        at,
+        "select * from snapshots where id = $1",
+        vals![id.uuid()],
+    )
+    .await?;
     row.as_ref().map(read).transpose()
 }
 

@@ -1,7 +1,7 @@
 //! Keeps the bytes of sessions: cut into chunks, each kept once, read back only if it is the one.
 
 use std::collections::HashSet;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -168,7 +168,9 @@ impl Vault {
             let sql = "select body from chunks where name = $1";
             let mut read = self.store.read().await?;
             let row = one(&mut read, sql, vals![at.name]).await?;
-            row.map(|row| row.maybe_bytes("body")).transpose()?.flatten()
+            row.map(|row| row.maybe_bytes("body"))
+                .transpose()?
+                .flatten()
         };
         match (sealed, &self.blobs) {
             (Some(sealed), _) => self.open(at, &sealed),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Runner, RunnerConfig};
-use rejoin_store::Store;
+use rejoin_store::{Blobs, Sealer, Store, Vault};
 
 use crate::config::Config;
 use crate::failure::{Failure, Result};
@@ -45,10 +45,12 @@ impl App {
         make_home(&home)?;
         let store = Store::open_sqlite(&database(&home, config.database_url.as_deref())?).await?;
         let machine = nix_hostname();
+        let vault = Some(Vault::new(store.clone(), Blobs::Database, Sealer::plain()));
         let hub = Hub {
             store,
             clock: Clock,
             machine,
+            vault,
         };
         let env = env
             .filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))

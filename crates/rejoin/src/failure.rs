@@ -191,9 +191,10 @@ impl From<StoreError> for Failure {
             StoreError::Newer { .. } => {
                 Self::unavailable(text).try_this("rejoin --version, and install a newer one")
             }
-            StoreError::DiskFull(_) | StoreError::Unavailable(_) | StoreError::Foreign(_) => {
-                Self::unavailable(text)
-            }
+            StoreError::DiskFull(_)
+            | StoreError::Unavailable(_)
+            | StoreError::Read(_)
+            | StoreError::Foreign(_) => Self::unavailable(text),
             StoreError::BlobsConfig(_) => {
                 Self::config(text).try_this("rejoin config show, to see where it comes from")
             }

@@ -128,6 +128,8 @@ impl<'a> Stage<'a> {
                 .ok()?,
             clock: Clock,
             machine: "proof".into(),
+            // What a proof leaves is gone with it.
+            vault: None,
         };
         let facts = Facts {
             proven: true,

@@ -28,7 +28,8 @@ fn pin(n: u8) -> Pin {
             product: "demo".into(),
             version: Version("1".into()),
         },
-        machine: "m".into(), home: String::new(),
+        machine: "m".into(),
+        home: String::new(),
         files: vec![FileMark {
             path: "p".into(),
             length: u64::from(n),

@@ -48,6 +48,7 @@ pub(super) enum Shot {
     Verified,
     Damaged,
     Expired,
+    Unreachable,
     /// Facts that cannot be: it saw more than there is.
     LongerThanHistory,
 }
@@ -96,7 +97,8 @@ axes! {
         SessionFact::Changed, SessionFact::Verified, SessionFact::Unknown,
     ];
     snapshot: Shot =
-        [Shot::No, Shot::Damaged, Shot::Verified, Shot::Expired, Shot::LongerThanHistory];
+        [Shot::No, Shot::Damaged, Shot::Verified, Shot::Expired, Shot::LongerThanHistory, Shot::Unreachable];
+    elsewhere: bool = [false, true];
     in_use: Option<u32> = [None, Some(77)];
     // Of the session, and asked for.
     model: (Option<&'static str>, Option<&'static str>) =
@@ -130,8 +132,18 @@ impl Case {
         matches!(self.snapshot, Shot::Verified | Shot::LongerThanHistory)
     }
 
+    /// As if there were no snapshot.
+    fn unsaved(&self) -> bool {
+        matches!(self.snapshot, Shot::No | Shot::Unreachable)
+    }
+
+    /// What lies here, if anything does, is not the session that went on elsewhere.
+    fn away(&self) -> bool {
+        self.session == SessionFact::Missing || (self.elsewhere && !self.trusted_in_place())
+    }
+
     pub(super) fn needs_snapshot(&self) -> bool {
-        self.pinned() && !self.trusted_in_place() && self.snapshot != Shot::No
+        self.pinned() && !self.trusted_in_place() && !self.unsaved()
     }
 
     pub(super) fn messages(&self) -> u64 {
@@ -154,7 +166,9 @@ impl Case {
     pub(super) fn snapshot_seen(&self) -> u64 {
         match self.snapshot {
             Shot::LongerThanHistory => self.messages() + 1,
-            Shot::No | Shot::Verified | Shot::Damaged | Shot::Expired => self.seen() / 2,
+            Shot::No | Shot::Verified | Shot::Damaged | Shot::Expired | Shot::Unreachable => {
+                self.seen() / 2
+            }
         }
     }
 }
@@ -182,12 +196,12 @@ table! { c:
             || (c.snapshot == Shot::LongerThanHistory && !c.trusted_in_place());
     OtherFolder, Folder, if c.pinned() =>
         c.folder == FolderFact::Other && !c.relocate
-            && !(c.session == SessionFact::Missing && c.replaceable());
+            && !(c.away() && c.replaceable());
     OtherRuntime, Runtime, if c.pinned() =>
         matches!(c.runtime, Answers::Older | Answers::OtherProduct);
     OtherProvider, Provider, if c.pinned() && c.provider.is_some() => c.provider == Some(false);
     ContextFull, Context, if c.pinned() => matches!(c.context, Some((80 | 101, 100)));
-    SessionMissing, Present, if c.pinned() => c.gone() && c.snapshot == Shot::No;
+    SessionMissing, Present, if c.pinned() => c.gone() && c.unsaved();
     InUse, InUse, if c.pinned() => c.in_use.is_some();
     SessionDirty, Bytes, if c.pinned() && !c.gone() => !c.replaceable()
         && (c.session == SessionFact::Dirty || (c.intact() && c.pin == PinIs::Open));

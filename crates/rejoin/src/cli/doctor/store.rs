@@ -107,6 +107,7 @@ async fn open(path: &Path) -> Result<Hub> {
         store: Store::open_sqlite(path).await?,
         clock: Clock,
         machine: String::new(),
+        vault: None,
     })
 }
 

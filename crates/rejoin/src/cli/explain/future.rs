@@ -34,7 +34,10 @@ pub(super) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
     let outlook = hub
         .outlook(conversation.id, conversation.scope, &agent, None)
         .await?;
-    let looked = look::look(hub, &app.runner.config, agent.as_str(), &request, outlook).await?;
+    let config = &app.runner.config;
+    let mut looked = look::look(hub, config, agent.as_str(), &request, outlook).await?;
+    let vault = hub.vault.as_ref();
+    looked.check_snapshot(&agent, &request, vault, None).await?;
     let decision = decide(&looked.situation(&agent, &request));
     let sent = match &decision.plan {
         Ok(plan) => Some(sent(app, &conversation, &agent, &looked, plan).await?),
