@@ -6,6 +6,7 @@ mod config;
 mod demo_agent;
 mod failure;
 mod output;
+mod portable;
 
 use std::path::Path;
 use std::process::ExitCode;

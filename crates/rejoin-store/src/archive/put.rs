@@ -243,8 +243,8 @@ impl Putting<'_> {
             return Err(ArchiveError::KeyTaken(key.clone()));
         }
         let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings,
-                created_at, updated_at, archived_at, fresh, outside_cost)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+                created_at, updated_at, fresh, outside_cost)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
         let values = vals![
             self.c.uuid(),
             Handle::of(self.c).letters(),
@@ -257,7 +257,6 @@ impl Putting<'_> {
             serde_json::to_string(&row.settings).map_err(Error::from)?,
             row.created_at,
             row.updated_at,
-            row.archived_at,
             i64::from(row.fresh),
             row.outside_cost,
         ];

@@ -66,7 +66,6 @@ pub(super) struct ConversationRow {
     pub(super) scope: Scope,
     pub(super) settings: BTreeMap<String, AgentSettings>,
     pub(super) fresh: bool,
-    pub(super) archived_at: Option<i64>,
     pub(super) outside_cost: Option<i64>,
     pub(super) created_at: i64,
     pub(super) updated_at: i64,

@@ -265,7 +265,6 @@ impl Read {
             },
             settings: row.json("settings")?,
             fresh: row.int("fresh")? != 0,
-            archived_at: row.maybe_int("archived_at")?,
             outside_cost: row.maybe_int("outside_cost")?,
             created_at: row.int("created_at")?,
             updated_at: row.int("updated_at")?,

@@ -24,6 +24,10 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "open, adopt",
                 "The agent's own terminal; sessions made outside",
             ),
+            (
+                "export, import",
+                "A conversation as one file; from one, anywhere",
+            ),
         ],
     ),
     (

@@ -58,11 +58,13 @@ codes! { COMMANDS:
     IN_USE = ("in_use", 4, "another process has the agent's session open, and `--if-busy fail` was given", No, "rejoin explain --next"),
     CONFLICT = ("conflict", 4, "something changed meanwhile, or is not in the state that the command needs", IfAccepted, "rejoin list"),
     KEY_REUSED = ("key_reused", 4, "the idempotency key was used before with another message", No, "rejoin send --idempotency-key OTHER \"…\""),
+    DIVERGED = ("diverged", 4, "an archive or a bundle and what is here went on from one place, each by itself; nothing was overwritten", IfAccepted, "rejoin import FILE --as-copy"),
     WOULD_RESEED = ("would_reseed", 5, "the session cannot be resumed, and `--no-reseed` was given", No, "rejoin explain --next"),
     ENVELOPE = ("envelope", 5, "the agent cannot be held to the permissions asked for", No, "rejoin send --help"),
     NOT_OPENED = ("not_opened", 5, "the agent's session cannot be handed to its terminal interface; the reason is named", No, "rejoin explain --next"),
     UNTRUSTED = ("untrusted", 5, "a repository's `rejoin.toml` sets what only you may", No, "rejoin trust"),
     UNAVAILABLE = ("unavailable", 6, "the store or a file of rejoin cannot be used", IfAccepted, "rejoin doctor"),
+    BAD_ARCHIVE = ("bad_archive", 11, "an archive is damaged, cut short, or holds what it must not; nothing of it was taken", No, "rejoin export CONV, once more where it came from"),
     CANCELLED = ("cancelled", 130, "interrupted before the turn began", No, "rejoin list"),
     INTERNAL = ("internal", 1, "a defect of rejoin", IfAccepted, "rejoin doctor"),
 }

@@ -1,0 +1,9 @@
+//! Conversations as files: archives read from anywhere, bundles that a container carries along.
+
+mod bundle;
+mod spool;
+mod whole;
+
+pub(crate) use bundle::{Bundle, Wait};
+pub(crate) use spool::seekable;
+pub(crate) use whole::WholeFile;
