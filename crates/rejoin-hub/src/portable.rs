@@ -226,7 +226,7 @@ impl Hub {
     }
 
     /// Also where no snapshots are taken there may be some.
-    fn keeper(&self) -> Vault {
+    pub fn keeper(&self) -> Vault {
         let plain = || Vault::new(self.store.clone(), Blobs::Database, Sealer::plain());
         self.vault.clone().unwrap_or_else(plain)
     }

@@ -125,6 +125,10 @@ impl From<RunnerError> for Failure {
             RunnerError::NothingSaid(_) => {
                 Self::conflict(text).try_this("rejoin adopt, and another one")
             }
+            RunnerError::DoesNotTravel(_) => Self::usage(text).try_this("rejoin export CONV -o FILE"),
+            RunnerError::OtherSession(_) => {
+                Self::conflict(text + "; nothing was changed").try_this("rejoin adopt --everywhere")
+            }
             RunnerError::Io { .. } => Self::unavailable(text),
             RunnerError::Internal(_) => Self::new(codes::INTERNAL, text),
         }

@@ -23,6 +23,7 @@ mod suite {
     mod history;
     mod look;
     mod open;
+    mod portable;
     mod reasons;
     mod safe;
     mod terminal;

@@ -1,5 +1,7 @@
 //! `rejoin export`
 
+mod envelope;
+
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -28,11 +30,20 @@ pub(crate) struct ExportArgs {
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Only its session, as {"sessionId","sessionBlob"}
+    #[arg(long)]
+    envelope: bool,
+    /// The agent of that session
+    #[arg(short, long, value_name = "AGENT", requires = "envelope")]
+    agent: Option<String>,
 }
 
 pub(crate) async fn run(app: &App, args: &ExportArgs) -> Result<u8> {
     let found = app.hub().find(&args.conversation, &app.folders()).await?;
     let handle = handle(app, &found.conversation).await?;
+    if args.envelope {
+        return envelope::run(app, &found.conversation, &handle, args).await;
+    }
     let exported = match &args.output {
         Some(file) => to_file(app, &found.conversation, file).await?,
         None => to_stdout(app, &found.conversation, &handle).await?,

@@ -1,5 +1,7 @@
 //! `rejoin import`
 
+mod envelope;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -36,9 +38,18 @@ pub(crate) struct ImportArgs {
     /// What the agent may do: read-only, edit, full, ask
     #[arg(long, value_name = "MODE")]
     permission: Option<PermissionMode>,
+    /// A session from FILE, a URL, or `env` (see docs)
+    #[arg(long, conflicts_with = "as_copy")]
+    envelope: bool,
+    /// The agent of that session
+    #[arg(short, long, value_name = "AGENT", default_value = "claude")]
+    agent: String,
 }
 
 pub(crate) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
+    if args.envelope {
+        return envelope::run(app, args).await;
+    }
     let wish = ImportWish {
         as_copy: args.as_copy,
         key: args.key.as_deref().map(valid_key).transpose()?,
