@@ -77,7 +77,6 @@ fn the_demo_agent_knows_what_was_said() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// A bundle does not grow by all that came before with every turn.
 #[test]
 fn an_idempotency_key_travels_along() {
     let world = World::new(REJOIN);
@@ -171,7 +170,7 @@ fn a_turn_that_fails_is_kept() {
     };
     let file = world.root().join("talk");
     let _first = send(&world, &file, 1, &[]).ok();
-    let failed = world.send(2, "#s:quota", &["--bundle", path(&file)]);
+    let failed = world.send(2, "#s:e400", &["--bundle", path(&file)]);
     assert_ne!(failed.code, 0);
     let third = send(&world, &file, 3, &[]).ok().json();
     let shown = world.model.last().history().to_string();
@@ -210,7 +209,8 @@ fn changed_while_the_turn_ran() {
     let _first = send(&world, &file, 1, &[]).ok();
     let theirs = world.root().join("theirs");
     std::fs::copy(&file, &theirs).unwrap();
-    let _theirs = send(&world, &theirs, 22, &[]).ok();
+    let elsewhere = World::of(REJOIN, world.cli).unwrap();
+    let _theirs = send(&elsewhere, &theirs, 22, &[]).ok();
     let running = world.start(2, "#s:late", &["--bundle", path(&file)]);
     world.wait_until_asked(&user(2));
     std::fs::rename(&theirs, &file).unwrap();

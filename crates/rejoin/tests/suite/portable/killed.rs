@@ -22,7 +22,8 @@ pub(in crate::suite) const POINTS: [&str; 8] = [
 
 #[test]
 fn an_import_is_whole_or_not_at_all() {
-    let file = export(&demo(2));
+    let from = demo(2);
+    let file = export(&from);
     for (point, there) in [
         ("import_checked", 0),
         ("import_chunks", 0),
@@ -126,7 +127,8 @@ fn what_was_killed_and_what_came_meanwhile_are_both_kept() {
     let _first = send(&world, &file, 1, &["-a", "demo"]).ok();
     let theirs = world.root().join("theirs");
     std::fs::copy(&file, &theirs).unwrap();
-    let _theirs = send(&world, &theirs, 22, &[]).ok();
+    let elsewhere = World::new(REJOIN);
+    let _theirs = send(&elsewhere, &theirs, 22, &[]).ok();
     world.set("REJOIN_FAIL", "bundle_next");
     assert_eq!(send(&world, &file, 2, &[]).code, -9);
     world.unset("REJOIN_FAIL");

@@ -52,13 +52,9 @@ fn two_that_went_on() {
     let late = other.root().join("late");
     std::fs::rename(export(&world), &late).unwrap();
     let told = said(&other, &["import", path(&late)]);
-    let handle = other.show()["conversation"]["handle"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_snapshot!(told.replace(&handle, "HANDLE").replace(path(&late), "FILE"), @r"
+    assert_snapshot!(told, @r"
     exit 4, diverged
-    error: HANDLE went on here, and went on otherwise in this archive; nothing was changed
-      try: rejoin import FILE --as-copy
+    error: tmqx went on here, and went on otherwise in this archive; nothing was changed
+      try: rejoin import /world/late --as-copy
     ");
 }
