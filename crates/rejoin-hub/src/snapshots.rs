@@ -5,7 +5,7 @@ use rejoin_store::{Captured, NewSnapshot, Snapshot, Tx};
 
 use crate::Hub;
 use crate::claim::Claimed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::outlook::Outlook;
 
 /// What `saved` says of a turn.
@@ -95,6 +95,24 @@ impl Hub {
         tx.set_unsaved(pin.id, None).await?;
         tx.commit().await?;
         Ok(Ok(()))
+    }
+
+    /// It could not be saved; tried again later.
+    pub async fn unsaved(&self, pin: PinId, why: &str) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.set_unsaved(pin, Some(why)).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Writes ahead that whoever has the conversation open puts its session back.
+    pub async fn restored_held(&self, c: ConversationId, holder: &str, pin: &Pin) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        let opened = tx.conversation(c).await?.and_then(|c| c.opened_by);
+        if opened.as_deref() != Some(holder) {
+            return Err(Error::Busy);
+        }
+        tx.restore_pin(pin, self.clock.now()).await?;
+        Ok(tx.commit().await?)
     }
 
     /// Writes ahead that a session is being put back as a snapshot has it.

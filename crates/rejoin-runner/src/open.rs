@@ -97,14 +97,17 @@ impl Runner {
         let c = opening.conversation.id;
         let holder = self.holder()?;
         self.hub.hold_open(c, &holder).await?;
-        let opened = self.hand_over(opening).await;
+        let opened = self.hand_over(opening, &holder).await;
         self.hub.release_open(c, &holder).await?;
         opened
     }
 
-    async fn hand_over(&self, opening: &Opening<'_>) -> Result<Opened> {
+    async fn hand_over(&self, opening: &Opening<'_>, holder: &str) -> Result<Opened> {
         let c = opening.conversation.id;
         self.take_in(c, None).await?;
+        let (conversation, agent) = (opening.conversation, opening.agent);
+        self.restore_held(conversation, agent, opening.request, holder)
+            .await?;
         let looked = self.look_at(opening).await?;
         let decision = decide(&looked.situation(opening.agent, opening.request));
         let session = whole(&decision, &looked).map_err(|why| match why {
@@ -125,6 +128,7 @@ impl Runner {
             pin: &pin_of(&looked),
         };
         looked.sessions().tidy(&at, &file.path);
+        self.save_opened(opening).await?;
         Ok(Opened {
             session: session.id().clone(),
             ended,
@@ -144,6 +148,18 @@ impl Runner {
             outlook,
         )
         .await
+    }
+
+    /// What was said there is in no snapshot yet.
+    async fn save_opened(&self, opening: &Opening<'_>) -> Result<()> {
+        let looked = self.look_at(opening).await?;
+        let pin = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
+        if let Some(pin) = pin.filter(|_| self.hub.vault.is_some())
+            && let Err(why) = self.save(pin).await?
+        {
+            self.hub.unsaved(pin.id, &why).await?;
+        }
+        Ok(())
     }
 
     async fn usable(&self, opening: &Opening<'_>) -> bool {

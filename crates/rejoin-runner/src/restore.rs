@@ -3,22 +3,25 @@
 //! A manifest is not trusted: its paths are evidence. Where files go is derived anew from what the
 //! adapter says of today's folder.
 
-use std::io::{self, Read as _, Write};
-use std::os::unix::fs::PermissionsExt as _;
+mod now;
+mod place;
+
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Moving, Place, Records, SessionAt};
+use rejoin_agents::SessionAt;
 use rejoin_core::{AgentName, FileMark, Pin, PinState, SnapshotFact, Way, decide};
 use rejoin_hub::{TurnRequest, fault, rfc3339};
-use rejoin_store::{Lost, Manifest, ManifestFile, Snapshot, Unusable, Vault};
+use rejoin_store::{Lost, Manifest, Snapshot, Unusable, Vault};
 
 use crate::error::{Error, Result};
 use crate::folder::make_private;
 use crate::fork::private;
 use crate::look::Looked;
 use crate::marks::{self, Folded};
-use crate::session::Sessions;
-use crate::session::database::beside_it;
+
+pub use now::{Now, written_to};
+use place::{hash_of, held_elsewhere, is_plain, keep_aside, leads_out, place, put};
 
 /// What is restored waits here, in the folder of the turn.
 const STAGED: &str = "restored";
@@ -263,225 +266,5 @@ impl Staged {
         }
         pin.files = vec![here];
         Ok(Restored { pin, aside })
-    }
-}
-
-/// Where the session itself goes: where the CLI will look for it in this folder, under the name it had
-/// if that is one the CLI would give.
-fn place(
-    adapter: &dyn Adapter,
-    at: &SessionAt<'_>,
-    recorded: &str,
-    read: &dyn Fn(&str) -> Option<Vec<u8>>,
-) -> Option<String> {
-    let (folders, begins, ends) = match adapter.place(at) {
-        Place::At(path) => return Some(path),
-        Place::Find {
-            folders,
-            begins,
-            ends,
-        } => (folders, begins, ends),
-    };
-    let plain = Some(recorded).filter(|path| is_plain(path));
-    let named = plain.and_then(|path| path.rsplit_once('/'));
-    let named = named.filter(|(_, name)| {
-        let long = name.len() >= begins.len() + ends.len();
-        long && name.starts_with(&begins) && name.ends_with(&ends)
-    });
-    match (adapter.moving(at, read), named) {
-        (Moving::Into(folder), Some((_, name))) => Some(format!("{folder}/{name}")),
-        (Moving::Into(folder), None) => Some(format!("{folder}/{begins}restored{ends}")),
-        (Moving::To(path), _) => Some(path),
-        (Moving::Stays | Moving::Rewrite(_), Some((folder, _)))
-            if folders.iter().any(|pattern| fits(folder, pattern)) =>
-        {
-            Some(recorded.to_owned())
-        }
-        (Moving::Stays | Moving::Rewrite(_), _) => adapter.copy_place(at),
-    }
-}
-
-/// Is it one of the folders meant by one of which parts may be `*`?
-fn fits(folder: &str, pattern: &str) -> bool {
-    let (mut parts, mut meant) = (folder.split('/'), pattern.split('/'));
-    loop {
-        match (parts.next(), meant.next()) {
-            (None, None) => return true,
-            (Some(_), Some("*")) => {}
-            (Some(part), Some(name)) if part == name => {}
-            (Some(_) | None, Some(_) | None) => return false,
-        }
-    }
-}
-
-/// A path that stays where it is put.
-fn is_plain(path: &str) -> bool {
-    let name = |name: &str| !matches!(name, "" | "." | "..") && name.len() < 256;
-    path.len() < 4096 && !path.contains('\0') && path.split('/').all(name)
-}
-
-/// Is there a link on the way?
-fn leads_out(root: &Path, path: &str) -> bool {
-    let mut at = root.to_path_buf();
-    let is_link = |path: &Path| {
-        let meta = fs_err::symlink_metadata(path);
-        meta.is_ok_and(|meta| meta.file_type().is_symlink())
-    };
-    path.split('/').any(|name| {
-        at.push(name);
-        is_link(&at)
-    })
-}
-
-fn hash_of(path: &Path) -> Option<String> {
-    let mut hasher = blake3::Hasher::new();
-    let mut file = fs_err::File::open(path).ok()?;
-    io::copy(&mut file, &mut hasher).ok()?;
-    Some(hasher.finalize().to_hex().to_string())
-}
-
-/// Is everything in what lies there also in what is put there, or in another snapshot of it?
-fn held_elsewhere(
-    sessions: &Sessions<'_>,
-    mark: &FileMark,
-    staged: &Path,
-    known: &[(u64, String)],
-) -> bool {
-    let target = sessions.home.join(&mark.path);
-    let begins = || -> io::Result<bool> {
-        let mut here = fs_err::File::open(&target)?;
-        let mut there = fs_err::File::open(staged)?.take(here.metadata()?.len());
-        let (mut one, mut other) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
-        loop {
-            let got = here.read(&mut one)?;
-            if got == 0 {
-                return Ok(true);
-            }
-            if there.read_exact(&mut other[..got]).is_err() || one[..got] != other[..got] {
-                return Ok(false);
-            }
-        }
-    };
-    let lines = matches!(sessions.adapter.records(), Records::Lines);
-    if lines && begins().unwrap_or(false) {
-        return true;
-    }
-    let logged = fs_err::metadata(beside_it(&target, "-wal")).is_ok_and(|log| log.len() > 0);
-    let here = marks::read_on(sessions.home, &mark.path, None, |_| {});
-    !logged && here.is_ok_and(|here| known.contains(&(here.length, here.hash)))
-}
-
-/// Makes room: what lies there is moved aside, with its log, or goes. Gives its new name.
-fn keep_aside(target: &Path, records: Records, keep: bool) -> io::Result<Option<String>> {
-    if fs_err::symlink_metadata(target).is_err() {
-        return Ok(None);
-    }
-    let mut n = 0;
-    let free = loop {
-        let mut name = target.as_os_str().to_owned();
-        name.push(format!(".aside-{n}"));
-        let free = PathBuf::from(name);
-        if fs_err::symlink_metadata(&free).is_err() {
-            break free;
-        }
-        n += 1;
-    };
-    if let Records::Database { .. } = records {
-        for ending in ["-wal", "-shm"] {
-            let log = beside_it(target, ending);
-            let moved = if keep && ending == "-wal" {
-                fs_err::rename(log, beside_it(&free, ending))
-            } else {
-                fs_err::remove_file(log)
-            };
-            match moved {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-    }
-    if !keep {
-        return Ok(None);
-    }
-    fs_err::rename(target, &free)?;
-    Ok(Some(free.display().to_string()))
-}
-
-/// Moves a file to its place, whole or not at all.
-fn put(from: &Path, target: &Path, mode: u32, others_read: bool) -> io::Result<()> {
-    let folder = target
-        .parent()
-        .ok_or_else(|| io::Error::other("it has no folder"))?;
-    make_private(folder)?;
-    let mut temp = target.as_os_str().to_owned();
-    temp.push(".rejoin-tmp");
-    let temp = PathBuf::from(temp);
-    // On another disk it cannot be moved, only copied.
-    if fs_err::rename(from, &temp).is_err() {
-        fs_err::copy(from, &temp)?;
-    }
-    // Never wider than its owner; and never so that its owner cannot go on with it.
-    let mode = 0o600 | (mode & if others_read { 0o755 } else { 0o700 });
-    fs_err::set_permissions(&temp, std::fs::Permissions::from_mode(mode))?;
-    fs_err::File::open(&temp)?.sync_all()?;
-    fs_err::rename(&temp, target)?;
-    fs_err::File::open(folder)?.sync_all()
-}
-
-/// A manifest's file, for whoever lists them.
-pub fn describe(file: &ManifestFile) -> String {
-    if file.part.is_empty() {
-        return file.path.clone();
-    }
-    format!("{}/{}", file.part, file.path)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plain_paths_stay_where_they_are_put() {
-        for good in ["a", "a/b.jsonl", "subagents/agent-1.meta.json", "..a/b.."] {
-            assert!(is_plain(good), "{good}");
-        }
-        let long = "x".repeat(256);
-        for bad in ["", "/a", "a/", "a//b", "..", "a/../b", "./a", "a\0b", &long] {
-            assert!(!is_plain(bad), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn patterns_mean_whole_names() {
-        assert!(fits("sessions/2026/11/15", "sessions/*/*/*"));
-        assert!(!fits("sessions/2026/11", "sessions/*/*/*"));
-        assert!(!fits("sessions/2026/11/15/x", "sessions/*/*/*"));
-        assert!(!fits("other/2026/11/15", "sessions/*/*/*"));
-    }
-
-    #[test]
-    fn a_link_on_the_way_is_seen() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("root");
-        fs_err::create_dir_all(root.join("a")).unwrap();
-        fs_err::os::unix::fs::symlink("/tmp", root.join("out")).unwrap();
-        assert!(!leads_out(&root, "a/b/c"));
-        assert!(leads_out(&root, "out/b"));
-        assert!(leads_out(&root, "out"));
-    }
-
-    #[test]
-    fn what_is_put_is_whole_and_its_owners_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("x/y/to"));
-        fs_err::write(&from, "bytes").unwrap();
-        put(&from, &to, 0o777, false).unwrap();
-        assert_eq!(fs_err::read(&to).unwrap(), b"bytes");
-        let mode = fs_err::metadata(&to).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-        let kept = keep_aside(&to, Records::Lines, true).unwrap().unwrap();
-        assert_eq!(fs_err::read(kept).unwrap(), b"bytes");
-        assert!(!to.exists());
     }
 }

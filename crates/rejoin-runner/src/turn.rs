@@ -308,7 +308,7 @@ fn attempt_of(prepared: &Prepared, plan: &TurnPlan) -> Attempt {
     }
 }
 
-fn held(hold: &Hold, looked: &Looked) -> Error {
+pub(crate) fn held(hold: &Hold, looked: &Looked) -> Error {
     match *hold {
         Hold::InUse { pid } => Error::InUse { pid },
         Hold::WouldReseed { why } => Error::WouldReseed { why },

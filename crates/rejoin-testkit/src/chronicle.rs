@@ -25,6 +25,7 @@ pub struct Chronicle {
 pub enum Continued {
     Started,
     Resumed,
+    Restored,
     /// With its reason.
     Reseeded(&'static str),
 }
@@ -58,6 +59,12 @@ impl Chronicle {
     #[track_caller]
     pub fn resumes(&mut self, flags: &[&str]) -> Value {
         self.turn(Continued::Resumed, flags)
+    }
+
+    /// The session comes back from its snapshot, and the turn after this one resumes it in place.
+    #[track_caller]
+    pub fn restores(&mut self, flags: &[&str]) -> Value {
+        self.turn(Continued::Restored, flags)
     }
 
     /// The turn is told everything for this reason, and the one after it resumes again.
@@ -194,7 +201,7 @@ impl Chronicle {
         let (resumed, begun) = (cli.resumed(&command), cli.begun(&command));
         let known = self.sessions.contains(&session);
         let told = (sent("transcribed"), sent("left_out"), sent("shortened"));
-        if how == Continued::Resumed {
+        if matches!(how, Continued::Resumed | Continued::Restored) {
             assert_eq!(sent("resumed") + sent("caught_up"), earlier, "{turn:#}");
             assert_eq!(told, (0, 0, 0), "{turn:#}");
             assert_eq!((resumed, begun), (Some(session), None));
@@ -232,6 +239,7 @@ impl Continued {
         match self {
             Self::Started => ("started".into(), "first_turn".into()),
             Self::Resumed => ("resumed".into(), Value::Null),
+            Self::Restored => ("restored".into(), Value::Null),
             Self::Reseeded(reason) => ("reseeded".into(), reason.into()),
         }
     }

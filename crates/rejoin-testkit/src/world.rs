@@ -20,6 +20,8 @@ const MARK: &str = "WORLD_OF_TEST";
 /// A private place for one test. The marker in the environment finds every process it caused.
 pub struct World {
     dir: tempfile::TempDir,
+    /// Where home, folder and data of today's machine are.
+    at: PathBuf,
     rejoin: PathBuf,
     pub model: Model,
     pub env: BTreeMap<String, String>,
@@ -80,6 +82,7 @@ impl World {
         ];
         let env = env.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
         let mut world = Self {
+            at: dir.path().to_owned(),
             dir,
             rejoin: rejoin.into(),
             model,
@@ -164,15 +167,45 @@ impl World {
     }
 
     pub fn home(&self) -> PathBuf {
-        self.dir.path().join("home")
+        self.at.join("home")
     }
 
     pub fn work(&self) -> PathBuf {
-        self.dir.path().join("work")
+        self.at.join("work")
     }
 
     pub fn data(&self) -> PathBuf {
-        self.dir.path().join("data")
+        self.at.join("data")
+    }
+
+    /// Goes to another machine: another home, folder and data, the same store. Empty: the first.
+    pub fn go_to(&mut self, machine: &str) {
+        if !self.env.contains_key("REJOIN_DATABASE_URL") {
+            let file = self.data().join("rejoin.db");
+            let url = format!("sqlite:{}", file.to_str().unwrap());
+            self.set("REJOIN_DATABASE_URL", &url);
+        }
+        self.at = match machine {
+            "" => self.dir.path().to_owned(),
+            name => self.dir.path().join(name),
+        };
+        for folder in [self.home(), self.work(), self.data()] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+        let (home, data) = (text(self.home()), text(self.data()));
+        self.set("HOME", &home);
+        self.set("REJOIN_HOME", &data);
+        self.cli.set_up(self);
+    }
+
+    /// The home of the agents and the folder are gone; the store is all that is left.
+    pub fn lose_the_machine(&mut self) {
+        for folder in [self.home(), self.work()] {
+            std::fs::remove_dir_all(&folder).unwrap();
+            std::fs::create_dir(&folder).unwrap();
+        }
+        self.cli.set_up(self);
     }
 
     pub fn set(&mut self, name: &str, value: &str) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Runner, RunnerConfig};
-use rejoin_store::{Blobs, Sealer, Store, Vault};
+use rejoin_store::Store;
 
 use crate::config::Config;
 use crate::failure::{Failure, Result};
@@ -57,7 +57,7 @@ impl App {
         make_home(&home)?;
         let store = Store::open_sqlite(&database(&home, config.database_url.as_deref())?).await?;
         let machine = nix_hostname();
-        let vault = Some(Vault::new(store.clone(), Blobs::Database, Sealer::plain()));
+        let vault = config.snapshots.vault(&store)?;
         let hub = Hub {
             store,
             clock: Clock,

@@ -13,6 +13,7 @@ mod nearest;
 mod page;
 mod schema;
 mod setting;
+mod snapshots;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub(crate) use load::{Loaded, Role, Source, repository_file, sources};
 pub(crate) use page::page;
 pub(crate) use schema::schema;
 pub(crate) use setting::Setting;
+pub(crate) use snapshots::Snapshots;
 pub(crate) use trust::{TrustList, TrustState, TrustedFile, real_place};
 
 /// What the commands use.
@@ -52,6 +54,7 @@ pub(crate) struct Config {
     pub(crate) model_change: ModelChange,
     /// None: `rejoin.db` in `REJOIN_HOME`.
     pub(crate) database_url: Option<String>,
+    pub(crate) snapshots: Snapshots,
     /// What a repository's file says and what does not count before it is trusted.
     pub(crate) untrusted: Option<Untrusted>,
 }
@@ -106,6 +109,7 @@ impl Config {
             after_compaction: or_default(loaded, "resume.after_compaction")?,
             model_change: or_default(loaded, "resume.model_change")?,
             database_url: of(loaded, "database.url")?,
+            snapshots: Snapshots::resolve(loaded)?,
             untrusted: untrusted(loaded),
         };
         for setting in loaded.settings.values() {

@@ -26,6 +26,7 @@ mod suite {
     mod portable;
     mod reasons;
     mod safe;
+    mod snapshots;
     mod terminal;
     mod text_is_data;
     mod tidy;

@@ -26,7 +26,8 @@ pub(crate) fn settings(
         };
         let value = key.kind.parse(&text).ok_or_else(|| {
             let must = key.kind.words();
-            Failure::config(format!("{variable} is `{text}`; it must be {must}"))
+            let is = if key.all_secret() { "…" } else { &text };
+            Failure::config(format!("{variable} is `{is}`; it must be {must}"))
                 .try_this(format!("unset {variable}"))
         })?;
         let path = names.iter().fold(key.name.to_owned(), |path, name| {
@@ -181,6 +182,11 @@ mod tests {
                 "REJOIN_PERMISSION",
                 "all",
                 "REJOIN_PERMISSION is `all`; it must be one of \"read-only\", \"edit\", \"full\", \"ask\"",
+            ),
+            (
+                "REJOIN_SNAPSHOTS_KEY",
+                "hunter2",
+                "REJOIN_SNAPSHOTS_KEY is `…`; it must be 64 hex letters, as from `openssl rand -hex 32`",
             ),
         ] {
             assert_eq!(read(variable, value).unwrap_err().message, expected);

@@ -131,7 +131,11 @@ impl Walk<'_> {
                         });
                     } else {
                         let at = misfit(key.kind, value).unwrap_or(at);
-                        let (is, must) = (written(&plain), key.kind.words());
+                        let (is, must) = if key.all_secret() {
+                            ("…".to_owned(), key.kind.words())
+                        } else {
+                            (written(&plain), key.kind.words())
+                        };
                         self.wrong
                             .push((at, format!("`{here}` is {is}; it must be {must}")));
                     }

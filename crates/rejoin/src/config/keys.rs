@@ -97,9 +97,14 @@ pub(crate) const KEYS: &[Key] = &[
         "What to do with a session that its agent compacted"),
     key("resume.model_change", OneOf(&["resume", "reseed"]), "\"resume\"", Free,
         "What to do with a session of another model"),
+    key("snapshots.enabled", Bool, "true", NeededBeyond(&[]),
+        "`false`: sessions are kept nowhere but where their agent keeps them"),
     key("snapshots.keep_latest", Span("forever"), "\"forever\"", NeededBeyond(&[]),
         "How long the newest snapshot of each session is kept"),
     key("snapshots.keep_older", Span("forever"), "\"30d\"", NeededBeyond(&[]), "How long older snapshots are kept"),
+    key("snapshots.key", Kind::Key, "", Needed, "Snapshots are encrypted with it"),
+    key("snapshots.key_file", Text, "", Needed,
+        "File with such keys instead, one per line: the first is used, those below open what they once encrypted. Nobody else may read it"),
     key("serve.roots", Texts, "[]", NeededBeyond(&[]),
         "Working folders the daemon allows; none: any on loopback, and a refusal to start elsewhere"),
     key("notify.on", SomeOf(&["waiting", "failed", "reseeded", "succeeded", "cancelled", "lost"]),
@@ -119,7 +124,11 @@ pub(crate) const KEYS: &[Key] = &[
     key("models.*.price.cache_read", Money, "", Free, "US dollars for a million tokens read from the cache"),
     key("models.*.price.cache_write", Money, "", Free, "US dollars for a million tokens put into the cache"),
     key("database.url", Text, "", Needed, "Store, `sqlite:PATH`; default: rejoin.db in REJOIN_HOME"),
-    key("blobs.url", Text, "\"db:\"", NeededBeyond(&[]), "Where snapshots lie: `db:`, `file:PATH`, `s3://BUCKET`"),
+    key("blobs.url", Text, "\"db:\"", NeededBeyond(&[]), "Where snapshots lie: `db:`, `file:PATH`, `s3://BUCKET/PREFIX`"),
+    key("blobs.endpoint", Text, "", Needed, "Address of the server, where it is not Amazon's: `https://host:port`"),
+    key("blobs.region", Word, "", Needed, "Region of the bucket; none: `us-east-1`"),
+    key("blobs.access_key_id", Word, "", Needed, "Key for the bucket"),
+    key("blobs.secret_access_key", Word, "", Needed, "Its secret half"),
 ];
 
 /// Agents that need no `bin` to be known.
@@ -191,8 +200,18 @@ impl Key {
 
     /// May its value be shown to anybody who looks at the screen?
     pub(crate) fn secret(&self) -> bool {
-        let named = ["database.url", "blobs.url", "notify.webhook"];
-        matches!(self.kind, Map) || named.contains(&self.name)
+        let named = [
+            "database.url",
+            "blobs.url",
+            "blobs.endpoint",
+            "notify.webhook",
+        ];
+        matches!(self.kind, Map) || self.all_secret() || named.contains(&self.name)
+    }
+
+    /// Nothing of it may be.
+    pub(crate) fn all_secret(&self) -> bool {
+        matches!(self.kind, Kind::Key) || self.name == "blobs.secret_access_key"
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Map,
     /// A time with its unit, or this word.
     Span(&'static str),
+    /// A key of 32 bytes.
+    Key,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
                     .all(|(name, v)| is_variable(name) && self.fits_item(v))
             }),
             Self::Span(word) => value.as_str().is_some_and(|t| t == word || is_span(t)),
+            Self::Key => value.as_str().is_some_and(is_key),
         }
     }
 
@@ -60,7 +63,8 @@ impl Kind {
             | Self::Share
             | Self::Money
             | Self::OneOf(_)
-            | Self::Span(_) => false,
+            | Self::Span(_)
+            | Self::Key => false,
         }
     }
 
@@ -68,7 +72,7 @@ impl Kind {
     pub(crate) fn parse(self, text: &str) -> Option<Value> {
         let items = || text.split(',').map(str::trim).filter(|t| !t.is_empty());
         let value = match self {
-            Self::Text | Self::Word | Self::OneOf(_) | Self::Span(_) => json!(text),
+            Self::Text | Self::Word | Self::OneOf(_) | Self::Span(_) | Self::Key => json!(text),
             Self::Bool => match text {
                 "true" | "1" => json!(true),
                 "false" | "0" => json!(false),
@@ -106,6 +110,7 @@ impl Kind {
             Self::SomeOf(words) => format!("a list with any of {}", quoted(words)),
             Self::Map => "a table of texts, { NAME = \"value\" }".into(),
             Self::Span(word) => format!("a time like \"12h\" or \"30d\", or \"{word}\""),
+            Self::Key => "64 hex letters, as from `openssl rand -hex 32`".into(),
         }
     }
 
@@ -126,6 +131,7 @@ impl Kind {
             Self::Span(word) => {
                 json!({"anyOf": [{"enum": [word]}, {"type": "string", "pattern": "^[0-9]+(s|m|h|d|w)$"}]})
             }
+            Self::Key => json!({"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}),
         }
     }
 }
@@ -155,6 +161,24 @@ fn is_variable(name: &str) -> bool {
 fn is_span(text: &str) -> bool {
     let number = text.trim_end_matches(['s', 'm', 'h', 'd', 'w']);
     text.len() == number.len() + 1 && number.parse::<u32>().is_ok()
+}
+
+pub(crate) fn is_key(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|c| c.is_ascii_hexdigit())
+}
+
+/// Milliseconds; none: the word that stands for no time.
+pub(crate) fn span_ms(text: &str) -> Option<i64> {
+    let unit = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        'w' => 7 * 24 * 60 * 60,
+        _ => return None,
+    };
+    let number = text.get(..text.len() - 1)?.parse::<u32>().ok()?;
+    Some(i64::from(number) * unit * 1000)
 }
 
 /// A value as one would write it in the file.
@@ -191,9 +215,31 @@ mod tests {
             (span, json!("forever"), json!("d")),
             (Kind::Texts, json!([]), json!(["a", 1])),
             (Kind::Map, json!({"A": "b"}), json!({"A=": "b"})),
+            (
+                Kind::Key,
+                json!("0aF3".repeat(16)),
+                json!("0aF3".repeat(15)),
+            ),
+            (Kind::Key, json!("00".repeat(32)), json!("ü".repeat(32))),
         ] {
             assert!(kind.fits(&good), "{good}");
             assert!(!kind.fits(&bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_in_milliseconds() {
+        for (text, ms) in [
+            ("0s", Some(0)),
+            ("5m", Some(300_000)),
+            ("12h", Some(43_200_000)),
+            ("30d", Some(2_592_000_000)),
+            ("4294967295w", Some(2_597_596_220_016_000_000)),
+            ("forever", None),
+            ("none", None),
+            ("", None),
+        ] {
+            assert_eq!(span_ms(text), ms, "{text}");
         }
     }
 

@@ -29,6 +29,9 @@ open a store named there, end with exit code 5; the others leave these keys out 
 column says which keys these are.
 
 A time is a number with `s`, `m`, `h`, `d` or `w`.
+
+What `[blobs]` does not say of a bucket is taken from `AWS_ACCESS_KEY_ID` with `AWS_SECRET_ACCESS_KEY`
+and `AWS_SESSION_TOKEN`, `AWS_REGION` and `AWS_ENDPOINT_URL`.
 ";
 
 pub(crate) fn page() -> String {
@@ -82,6 +85,7 @@ fn value_words(kind: Kind) -> String {
         Kind::Word => "word".into(),
         Kind::Texts => "list of texts".into(),
         Kind::Money => "number, not negative".into(),
+        Kind::Key => "64 hex letters".into(),
         Kind::Text | Kind::Bool | Kind::Whole { .. } | Kind::Share => kind.words(),
     }
 }

@@ -64,6 +64,9 @@ impl Setting {
         if !self.key.secret() {
             return self.value.clone();
         }
+        if self.key.all_secret() {
+            return json!("…");
+        }
         if let Some(map) = self.value.as_object() {
             return map.keys().map(|n| (n.clone(), json!("…"))).collect();
         }

@@ -183,6 +183,14 @@ fn what_needs_trust_and_what_does_not() {
             "[snapshots]\nkeep_older = \"0s\"\n",
             json!(["snapshots.keep_older"]),
         ),
+        (
+            "[snapshots]\nkey_file = \"keys\"\n[blobs]\nendpoint = \"http://x\"\naccess_key_id = \"a\"\n",
+            json!([
+                "snapshots.key_file",
+                "blobs.endpoint",
+                "blobs.access_key_id"
+            ]),
+        ),
         ("[serve]\nroots = [\"/\"]\n", json!(["serve.roots"])),
         (
             "[database]\nurl = \"sqlite:/tmp/x\"\n[blobs]\nurl = \"s3://x\"\n",
