@@ -71,10 +71,13 @@ fn the_list() {
         .json();
     assert_eq!(one["snapshots"].as_array().unwrap().len(), 1);
     let shown = world.run(&["snapshot", "list"]).ok().stdout;
-    assert_snapshot!(plain(&world, &shown), @"");
+    assert_snapshot!(plain(&world, &shown), @r"
+    [id 0] tmqx demo now 4 messages N bytes N bytes by ada
+    [id 1] tmqx demo now 2 messages N bytes N bytes by ada
+    ");
     let none = steady(World::new(REJOIN)).run(&["snapshot", "list"]).ok();
     assert_eq!(none.stdout, "");
-    assert_snapshot!(none.stderr, @"");
+    assert_snapshot!(none.stderr, @r"no session is kept yet; the end of a turn keeps its session");
 }
 
 /// Retention: the older ones go, tombstones and what is pinned stay; the rest can be restored. (B-12)
@@ -101,14 +104,20 @@ fn a_sweep() {
     // As if it had been written long ago.
     sql(&world.data().join("rejoin.db"), "update chunks set at = 1");
     let dry = world.run(&["sweep", "--dry-run"]).ok();
-    assert_snapshot!(plain(&world, &format!("{}{}", dry.stdout, dry.stderr)), @"");
+    assert_snapshot!(plain(&world, &format!("{}{}", dry.stdout, dry.stderr)), @r"
+    [id 1] demo now N bytes not the newest of its session, and older than keep_older allows
+    would give up 1 snapshot, keep 2 snapshots, and free N bytes in 1 chunk
+    ");
     assert_eq!(
         list(&world)[1]["state"],
         "confirmed",
         "a dry run changes nothing"
     );
     let done = world.run(&["sweep"]).ok();
-    assert_snapshot!(plain(&world, &format!("{}{}", done.stdout, done.stderr)), @"");
+    assert_snapshot!(plain(&world, &format!("{}{}", done.stdout, done.stderr)), @r"
+    [id 1] demo now N bytes not the newest of its session, and older than keep_older allows
+    gave up 1 snapshot, kept 2 snapshots, and freed N bytes in 1 chunk
+    ");
     let states: Vec<_> = list(&world).iter().map(|s| s["state"].clone()).collect();
     assert_eq!(states, ["confirmed", "expired", "confirmed"]);
     let again = world.run(&["sweep", "--json"]).ok().json();
@@ -140,12 +149,21 @@ fn what_cannot_be_pinned() {
         let done = world.run(args);
         format!("{}: {}", done.code, plain(world, &done.stderr))
     };
-    assert_snapshot!(said(&world, &["snapshot", "pin", "00000000"]), @"");
-    assert_snapshot!(said(&world, &["snapshot", "pin", "tea"]), @"");
+    assert_snapshot!(said(&world, &["snapshot", "pin", "00000000"]), @r"
+    3: error: there is no snapshot 14:31000
+    try: rejoin snapshot list
+    ");
+    assert_snapshot!(said(&world, &["snapshot", "pin", "tea"]), @r"
+    3: error: there is no snapshot tea
+    try: rejoin snapshot list
+    ");
     let older = short(&list(&world)[1]);
     world.set("REJOIN_SNAPSHOTS_KEEP_OLDER", "0s");
     world.run(&["sweep"]).ok();
-    assert_snapshot!(said(&world, &["snapshot", "pin", &older]), @"");
+    assert_snapshot!(said(&world, &["snapshot", "pin", &older]), @r"
+    4: error: the snapshot [id 1] has expired; nothing is left of it to keep
+    try: rejoin snapshot list
+    ");
 }
 
 /// Saved by hand where it could not be at the end of its turn; and put back without a turn.

@@ -245,7 +245,13 @@ fn what_it_says() {
         .replace(&id[28..], "[short]")
         .replace(&chunk[..12], "[chunk]");
     let session = regexless(&shown);
-    assert_snapshot!(format!("exit {}, damaged\n{session}", done.code), @"");
+    assert_snapshot!(format!("exit {}, damaged\n{session}", done.code), @r"
+    exit 11, damaged
+    [short]  tmqx demo now: without its session here, an older one serves, and is told what came after
+              sessions/[session]: a chunk is missing ([chunk]…)
+    error: 1 of 3 snapshots are damaged; nothing of it is ever used
+      try: rejoin snapshot verify --read-data
+    ");
 }
 
 /// The session's name is drawn anew by every test.
