@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 /// Wherever a snapshot begins with the exit code and the word of an error.
-const SNAPSHOTS: [&str; 7] = [
+const SNAPSHOTS: [&str; 8] = [
     include_str!("../errors.rs"),
     include_str!("held.rs"),
     include_str!("turns.rs"),
     include_str!("wrapped.rs"),
     include_str!("../crashes/disk.rs"),
     include_str!("../open/refused.rs"),
+    include_str!("../snapshots/verify.rs"),
     include_str!("../../../src/failure/codes.rs"),
 ];
 /// Made from the code, which a test of its own checks.

@@ -61,7 +61,10 @@ impl Place {
             }
         };
         found.sort();
-        assert!(found.len() >= 3 || matches!(self.at, At::Database), "{found:?}");
+        assert!(
+            found.len() >= 3 || matches!(self.at, At::Database),
+            "{found:?}"
+        );
         found
     }
 
@@ -93,7 +96,9 @@ impl Place {
             if how == Damage::Delete {
                 self.sql(&format!("delete from chunks where name = {first}"));
             } else {
-                self.sql(&format!("update chunks set body = {body} where name = {first}"));
+                self.sql(&format!(
+                    "update chunks set body = cast({body} as blob) where name = {first}"
+                ));
             }
             return Box::new(move || {
                 for (to, from) in beside(&db, &before) {
@@ -136,7 +141,10 @@ fn beside(db: &std::path::Path, other: &std::path::Path) -> Vec<(PathBuf, PathBu
         PathBuf::from(name)
     };
     let pairs = ["", "-wal"].map(|ending| (with(db, ending), with(other, ending)));
-    pairs.into_iter().filter(|(from, _)| from.exists()).collect()
+    pairs
+        .into_iter()
+        .filter(|(from, _)| from.exists())
+        .collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +223,10 @@ fn manifests_that_were_changed_are_named() {
         let done = place.verify(&["--json"]);
         assert_eq!(done.code, 11, "{statement}: {done:?}");
         let manifest = &done.json()["damaged"][0]["flaws"][0]["manifest"];
-        assert_eq!(manifest, "its manifest is not what was written", "{statement}");
+        assert_eq!(
+            manifest, "its manifest is not what was written",
+            "{statement}"
+        );
     }
 }
 
@@ -230,13 +241,21 @@ fn what_it_says() {
     let chunk = id["flaws"][0]["chunk"].as_str().unwrap();
     let id = id["id"].as_str().unwrap();
     let shown = masked(&place.world, &format!("{}{}", done.stdout, done.stderr));
-    let shown = shown.replace(&id[28..], "[short]").replace(&chunk[..12], "[chunk]");
-    let session = regexless(&shown);
-    assert_snapshot!(format!("exit {}, damaged\n{session}", done.code), @"");
+    let shown = shown
+        .replace(&id[28..], "[short]")
+        .replace(&chunk[..12], "[chunk]");
+    let session = without_session(&shown);
+    assert_snapshot!(format!("exit {}, damaged\n{session}", done.code), @r"
+    exit 11, damaged
+    [short]  tmqx demo now: without its session here, an older one serves, and is told what came after
+              sessions/[session]: a chunk is missing ([chunk]…)
+    error: 1 of 3 snapshots is damaged; it is never used
+      try: rejoin snapshot verify --read-data
+    ");
 }
 
 /// The session's name is drawn anew by every test.
-fn regexless(text: &str) -> String {
+fn without_session(text: &str) -> String {
     let line = |line: &str| match (line.find("sessions/"), line.find(": a chunk")) {
         (Some(from), Some(to)) => format!("{}sessions/[session]{}", &line[..from], &line[to..]),
         _ => line.to_owned(),
@@ -262,8 +281,6 @@ fn a_wrong_key_is_told_apart() {
         assert_eq!(turn.ok().json()["saved"], "stored");
     };
     send(&world, "I like tea, and nobody may know it.");
-    let bytes = std::fs::read(world.data().join("rejoin.db")).unwrap();
-    drop(bytes);
     let verify = |world: &World| world.run(&["snapshot", "verify", "--read-data", "--json"]);
     verify(&world).ok();
     // Rotated: the old one still opens what it sealed.
@@ -292,7 +309,10 @@ fn a_server_that_is_down_is_told_apart() {
     let done = world.run(&["snapshot", "verify", "--json"]);
     assert_eq!(done.code, 6, "{done:?}");
     let error = &done.json()["error"];
-    assert!(error["message"].as_str().unwrap().contains("s3://"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("s3://"),
+        "{error}"
+    );
     let doctor = world.run(&["doctor", "--json"]);
     assert_eq!(doctor.json()["snapshots"]["answers"], false);
 }
