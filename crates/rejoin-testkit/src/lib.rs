@@ -81,6 +81,7 @@ mod chronicle;
 mod clis;
 mod faulty;
 mod model;
+mod pg;
 mod procs;
 mod running;
 mod s3;
@@ -96,6 +97,7 @@ pub use clis::{
 };
 pub use faulty::{Fault, Faulty};
 pub use model::{Model, runs, slowly};
+pub use pg::{Database, PgServer, database};
 pub use procs::{marked, wait_for};
 pub use running::kill;
 pub use s3::{S3, free_port};

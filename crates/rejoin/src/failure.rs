@@ -185,6 +185,10 @@ impl From<StoreError> for Failure {
         }
         match error {
             StoreError::Conflict(_) => Self::new(codes::CONFLICT, text).try_this("the same again"),
+            StoreError::Away { .. } => Self::unavailable(text)
+                .try_this("rejoin doctor; and see that the server runs and lets you in"),
+            StoreError::Address => Self::config(format!("database.url: {text}"))
+                .try_this("rejoin config show, to see where it comes from"),
             StoreError::Open { .. } | StoreError::ReadOnly(_) => {
                 Self::unavailable(text).try_this("export REJOIN_HOME=/a/folder/you/can/write")
             }
@@ -193,6 +197,7 @@ impl From<StoreError> for Failure {
             }
             StoreError::DiskFull(_)
             | StoreError::Unavailable(_)
+            | StoreError::Failed
             | StoreError::Read(_)
             | StoreError::Foreign(_) => Self::unavailable(text),
             StoreError::BlobsConfig(_) => {

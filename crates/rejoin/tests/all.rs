@@ -23,6 +23,7 @@ mod suite {
     mod history;
     mod look;
     mod open;
+    mod postgres;
     mod reasons;
     mod safe;
     mod snapshots;

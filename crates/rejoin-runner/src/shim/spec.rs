@@ -29,6 +29,8 @@ pub struct Spec {
     /// A held stdin is closed when nobody has been connected for this long.
     pub orphan_ms: Option<u64>,
     pub wall_ms: Option<u64>,
+    /// The first lease, if the store is shared: see `Order::Lease`.
+    pub lease_ms: Option<u64>,
     /// Longest time without growth of `out` or `err`.
     pub idle_ms: Option<u64>,
     /// Most that `out` and `err` may hold together.
@@ -54,6 +56,7 @@ impl Default for Spec {
             pty: false,
             orphan_ms: None,
             wall_ms: None,
+            lease_ms: None,
             idle_ms: None,
             spool_bytes: 1 << 30,
             grace_ms: 5000,
@@ -142,6 +145,8 @@ pub enum Why {
     SpoolFull,
     DiskFull,
     NotStarted,
+    /// Nobody renewed its lease: as far as others know, this machine is gone.
+    LeaseRanOut,
 }
 
 /// A process that the CLI left running.

@@ -265,5 +265,5 @@ fn words(flaw: &Flaw) -> String {
 }
 
 fn hex(chunk: &[u8; 32]) -> String {
-    chunk.iter().map(|byte| format!("{byte:02x}")).collect()
+    blake3::Hash::from(*chunk).to_hex().to_string()
 }

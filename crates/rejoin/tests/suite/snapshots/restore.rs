@@ -148,7 +148,11 @@ fn after_a_failed_turn() {
     talk.bad("#s:e400", &[], ("failed", "invalid_request", 1));
     talk.world.lose_the_machine();
     talk.good("restored", &[]);
-    talk.bad("#s:slow", &["--timeout", "2s"], ("failed", "timeout", 124));
+    talk.bad(
+        "#s:slow",
+        &["--timeout", "2s"],
+        ("failed", "time_limit", 124),
+    );
     talk.world.lose_the_machine();
     talk.good("restored", &[]);
     talk.good("resumed", &[]);
