@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use rejoin_core::{AgentName, ConversationId, PermissionMode, Pin, Scope, SnapshotId};
 use rejoin_store::{
     Blobs, BlobsConfig, Captured, ChunkList, GRACE, ManifestFile, NewConversation, NewSnapshot,
-    Retention, Sealer, Store, SweepPlan, Swept, Vault,
+    Retention, Sealer, SweepPlan, Swept, Vault,
 };
 
+use super::engines;
 use super::pins::pin;
 
 const HOUR: i64 = 60 * 60 * 1_000_000;
@@ -25,6 +26,7 @@ const OLDER_AT_ONCE: Retention = Retention {
 
 /// A store, its chunks in it or in a folder beside it, and a clock.
 struct Place {
+    engine: engines::Place,
     folder: tempfile::TempDir,
     vault: Vault,
     now: i64,
@@ -34,9 +36,21 @@ struct Place {
 }
 
 impl Place {
-    async fn new(in_folder: bool) -> Self {
+    /// Every engine that is here, with chunks in it and beside it.
+    async fn all() -> Vec<Self> {
+        let mut all = vec![];
+        for in_folder in [false, true] {
+            all.push(Self::new(engines::Place::file(), in_folder).await);
+            if let Some(server) = engines::Place::server() {
+                all.push(Self::new(server, in_folder).await);
+            }
+        }
+        all
+    }
+
+    async fn new(engine: engines::Place, in_folder: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_sqlite(&folder.path().join("s.db")).await;
+        let store = engine.open().await;
         let url = if in_folder {
             format!("file:{}/objects", folder.path().display())
         } else {
@@ -46,11 +60,12 @@ impl Place {
             url,
             ..BlobsConfig::default()
         });
-        let vault = Vault::new(store.unwrap(), blobs.unwrap(), Sealer::plain());
+        let vault = Vault::new(store, blobs.unwrap(), Sealer::plain());
         // Files carry the time of this machine, so the clock begins there.
         let clock = fs_err::metadata(folder.path()).unwrap().modified().unwrap();
         let clock = clock.duration_since(std::time::UNIX_EPOCH).unwrap();
         Self {
+            engine,
             folder,
             vault,
             now: clock.as_micros() as i64,
@@ -186,8 +201,7 @@ fn text(n: u8, length: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_only_the_expired_named_goes_and_a_tombstone_stays() {
-    for in_folder in [false, true] {
-        let mut place = Place::new(in_folder).await;
+    for mut place in Place::all().await {
         let old = place.save(1, &text(1, 100_000)).await;
         let new = place.save(1, &text(2, 100_000)).await;
         place.now += 2 * HOUR;
@@ -224,8 +238,7 @@ async fn what_only_the_expired_named_goes_and_a_tombstone_stays() {
 /// Concurrent writers: what was kept a moment ago stays, whether or not anything names it yet.
 #[tokio::test]
 async fn what_a_capture_relies_on_stays() {
-    for in_folder in [false, true] {
-        let mut place = Place::new(in_folder).await;
+    for mut place in Place::all().await {
         let shared = text(1, 100_000);
         place.save(1, &shared).await;
         place.save(1, &text(2, 50_000)).await;
@@ -246,7 +259,7 @@ async fn what_a_capture_relies_on_stays() {
 /// A machine that slept between keeping chunks and naming them finds them swept: it must begin anew.
 #[tokio::test]
 async fn a_capture_that_took_too_long_is_not_added() {
-    let mut place = Place::new(true).await;
+    let mut place = Place::new(engines::Place::file(), true).await;
     let captured = place.capture(&text(1, 50_000)).await;
     place.now += 2 * GRACE;
     assert!(place.sweep(NEVER).await.chunks > 0);
@@ -255,7 +268,7 @@ async fn a_capture_that_took_too_long_is_not_added() {
 
 #[tokio::test]
 async fn a_capture_builds_only_upon_what_is_there() {
-    let mut place = Place::new(false).await;
+    let mut place = Place::new(engines::Place::file(), false).await;
     let base = place.save(1, &text(1, 100_000)).await;
     place.save(1, &text(2, 10_000)).await;
     let chunks = {
@@ -281,8 +294,7 @@ async fn a_capture_builds_only_upon_what_is_there() {
 
 #[tokio::test]
 async fn what_the_user_keeps_stays_and_what_is_deleted_goes() {
-    for in_folder in [false, true] {
-        let mut place = Place::new(in_folder).await;
+    for mut place in Place::all().await {
         let kept = place.save(1, &text(1, 60_000)).await;
         place.save(1, &text(2, 60_000)).await;
         place.save(2, &text(3, 60_000)).await;
@@ -300,7 +312,7 @@ async fn what_the_user_keeps_stays_and_what_is_deleted_goes() {
         let swept = place.sweep(all_at_once).await;
         assert_eq!(swept.expired, 1);
         assert_eq!(place.verify().await, 1);
-        if in_folder {
+        if place.objects() > 0 {
             let mut read = place.vault.store.read().await.unwrap();
             let kept = read.snapshot(kept).await.unwrap().unwrap();
             assert_eq!(
@@ -311,10 +323,52 @@ async fn what_the_user_keeps_stays_and_what_is_deleted_goes() {
     }
 }
 
+/// What is named while a sweep reads the manifests is seen before anything goes.
+#[tokio::test]
+async fn a_snapshot_that_is_added_meanwhile_is_seen() {
+    for mut place in Place::all().await {
+        let text = text(1, 50_000);
+        let mut captured = place.capture(&text).await;
+        // As from somebody who looks at no clock.
+        captured.began = None;
+        place.now += 2 * DAY;
+        let plan = place.plan(NEVER).await;
+        assert!(plan.chunks > 0);
+        let conversation = place.conversation(1).await;
+        let (engine, now) = (&place.engine, place.now);
+        let id = SnapshotId::from_parts(1, [1; 10]);
+        let add = || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            runtime.enable_all().build().unwrap().block_on(async {
+                let mut tx = engine.open().await.begin().await.unwrap();
+                let (pin, captured) = (&pin(1), &captured);
+                let open = false;
+                let new = NewSnapshot {
+                    id,
+                    conversation,
+                    pin,
+                    captured,
+                    open,
+                    now,
+                };
+                assert!(tx.add_snapshot(&new).await.unwrap());
+                tx.commit().await.unwrap();
+            });
+        };
+        let added = std::sync::Once::new();
+        let watch = |_| added.call_once(|| std::thread::scope(|s| s.spawn(add).join().unwrap()));
+        let swept = place.vault.sweep(&plan, &watch).await.unwrap();
+        assert!(added.is_completed());
+        assert_eq!(swept.chunks, 0);
+        place.held.insert(id, text);
+        assert_eq!(place.verify().await, 1);
+    }
+}
+
 /// Killed after the rows went, or before any came: the next sweep finds the objects.
 #[tokio::test]
 async fn objects_without_a_row_go_once_nobody_can_be_writing_them() {
-    let mut place = Place::new(true).await;
+    let mut place = Place::new(engines::Place::file(), true).await;
     place.save(1, &text(1, 30_000)).await;
     let Blobs::Objects(objects) = &place.vault.blobs else {
         panic!();
@@ -389,7 +443,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 async fn walk(in_folder: bool, steps: Vec<Step>) {
-    let mut place = Place::new(in_folder).await;
+    let mut place = Place::new(engines::Place::file(), in_folder).await;
     let mut under_way: Vec<(Captured, Vec<u8>)> = vec![];
     let mut planned = None;
     for step in steps {

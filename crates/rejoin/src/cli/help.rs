@@ -68,8 +68,10 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "Set up",
         &[
-            ("demo", "See what rejoin does: ten seconds, no key needed"),
-            ("doctor", "Check agents, logins, configuration and store"),
+            (
+                "demo, doctor",
+                "Ten seconds, no key: what it does; check what is here",
+            ),
             (
                 "config, trust",
                 "Where each value comes from; trust a repository's",

@@ -36,9 +36,10 @@ pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
     };
     let keep = app.config.snapshots.keep;
     let plan = vault.plan_sweep(keep, hub.clock.now(), &watch).await?;
-    let swept = match args.dry_run {
-        true => None,
-        false => Some(vault.sweep(&plan, &watch).await?),
+    let swept = if args.dry_run {
+        None
+    } else {
+        Some(vault.sweep(&plan, &watch).await?)
     };
     drop(progress);
     if app.out.json {

@@ -156,12 +156,9 @@ mod tests {
 
     use super::*;
 
-    fn named(name: &str) -> Option<String> {
-        Some(format!("<{name}>"))
-    }
-
     #[test]
     fn what_is_not_said_is_taken_from_the_usual_variables() {
+        let named = |name: &str| Some(format!("<{name}>"));
         let blobs = blobs(&Loaded::default(), named).unwrap();
         assert_eq!(blobs.url, "db:");
         assert_eq!(blobs.access_key_id, named("AWS_ACCESS_KEY_ID"));

@@ -66,16 +66,17 @@ pub(super) async fn run(app: &App, args: &VerifyArgs) -> Result<u8> {
         return Ok(well(app, &found, args));
     }
     let damaged: HashSet<_> = found.damaged.iter().map(|d| d.snapshot.id).collect();
-    let message = format!(
-        "{} of {} damaged; nothing of {} is ever used",
-        damaged.len(),
-        count(found.snapshots, "snapshot") + if found.snapshots == 1 { " is" } else { " are" },
-        if damaged.len() == 1 { "it" } else { "them" },
-    );
+    let (is, never) = match damaged.len() {
+        1 => ("is", "it is never used"),
+        _ => ("are", "they are never used"),
+    };
+    let of = count(found.snapshots, "snapshot");
+    let message = format!("{} of {of} {is} damaged; {never}", damaged.len());
     let failure = Failure::new(codes::DAMAGED, message);
-    let failure = match args.read_data {
-        true => failure.try_this("rejoin snapshot save, while the session is still here"),
-        false => failure,
+    let failure = if args.read_data {
+        failure.try_this("rejoin snapshot save, while the session is still here")
+    } else {
+        failure
     };
     report(app, &found, failure).await
 }
@@ -264,5 +265,5 @@ fn words(flaw: &Flaw) -> String {
 }
 
 fn hex(chunk: &[u8; 32]) -> String {
-    chunk.iter().map(|byte| format!("{byte:02x}")).collect()
+    blake3::Hash::from(*chunk).to_hex().to_string()
 }

@@ -11,6 +11,7 @@ const SNAPSHOTS: [&str; 8] = [
     include_str!("../crashes/disk.rs"),
     include_str!("../open/refused.rs"),
     include_str!("../portable/refused.rs"),
+    include_str!("../snapshots/verify.rs"),
     include_str!("../../../src/failure/codes.rs"),
 ];
 /// Made from the code, which a test of its own checks.
