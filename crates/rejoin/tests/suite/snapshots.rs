@@ -6,6 +6,7 @@ mod damage;
 mod kills;
 mod machines;
 mod restore;
+mod through;
 mod unsaved;
 mod verify;
 
