@@ -153,7 +153,7 @@ fn what_cannot_be_pinned() {
         format!("{}: {}", done.code, plain(world, &done.stderr))
     };
     assert_snapshot!(said(&world, &["snapshot", "pin", "00000000"]), @r"
-    3: error: there is no snapshot 00000000
+    3: error: there is no snapshot 14:31000
     try: rejoin snapshot list
     ");
     assert_snapshot!(said(&world, &["snapshot", "pin", "tea"]), @r"
