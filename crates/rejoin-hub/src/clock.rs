@@ -47,6 +47,13 @@ impl Clock {
             .map(|(ms, random)| SnapshotId::from_parts(ms, random))
     }
 
+    /// Nobody can guess it.
+    pub fn secret(self) -> Result<[u8; 32]> {
+        let mut bytes = [0; 32];
+        fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// A random UUID (version 4), as the CLIs expect their session and line ids.
     pub fn foreign_id(self) -> Result<SessionId> {
         let mut bytes = [0; 16];

@@ -33,12 +33,36 @@ pub enum Error {
     Conflict(String),
     #[error("{0}")]
     Usage(String),
+    /// It was written, or could not be, or is none.
+    #[error(transparent)]
+    Archive(rejoin_store::ArchiveError),
+    /// An archive and the conversation here went on from the same place, each by itself; its handle.
+    #[error("{0} went on here, and went on otherwise in this archive")]
+    Diverged(String),
     /// A defect of rejoin.
     #[error("something is wrong inside rejoin: {0}")]
     Internal(String),
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<rejoin_store::ArchiveError> for Error {
+    fn from(error: rejoin_store::ArchiveError) -> Self {
+        match error {
+            rejoin_store::ArchiveError::Store(error) => error.into(),
+            rejoin_store::ArchiveError::Bad(_)
+            | rejoin_store::ArchiveError::KeyTaken(_)
+            | rejoin_store::ArchiveError::Elsewhere(_)
+            | rejoin_store::ArchiveError::Write(_) => Self::Archive(error),
+        }
+    }
+}
+
+impl From<rejoin_store::BadArchive> for Error {
+    fn from(bad: rejoin_store::BadArchive) -> Self {
+        Self::Archive(bad.into())
+    }
+}
 
 impl Error {
     /// Somebody else was faster: look again.

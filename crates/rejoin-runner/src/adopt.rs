@@ -1,6 +1,7 @@
 //! Brings sessions that the CLIs made on their own under rejoin: they are found, read, and become
 //! conversations that go on where they stand.
 
+mod arrive;
 mod copy;
 mod find;
 mod grown;

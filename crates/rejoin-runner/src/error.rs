@@ -43,6 +43,11 @@ pub enum Error {
     Unopened { agent: String, why: Unopened },
     #[error("nothing was said in session {0}")]
     NothingSaid(String),
+    /// Its agent keeps sessions in another way than as a file at a known place.
+    #[error("a session of {0} does not travel by itself")]
+    DoesNotTravel(String),
+    #[error("another session lies where {0} belongs")]
+    OtherSession(String),
     #[error("{context}: {source}")]
     Io {
         context: String,

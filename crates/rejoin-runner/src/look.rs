@@ -119,7 +119,7 @@ pub async fn look(
     // What somebody added here by hand is not to be put away.
     let replaceable = |pin: &Pin, fact: SessionFact| match fact {
         SessionFact::Untouched | SessionFact::Verified => open(pin),
-        SessionFact::Changed => elsewhere,
+        SessionFact::Changed => elsewhere || open(pin),
         SessionFact::Missing | SessionFact::Dirty | SessionFact::Damaged | SessionFact::Unknown => {
             true
         }

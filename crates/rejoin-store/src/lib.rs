@@ -4,6 +4,7 @@
 //! a compare-and-set in one transaction with its events. Nothing here decides anything.
 
 mod adoptions;
+mod archive;
 mod binaries;
 mod blobs;
 mod changes;
@@ -32,6 +33,10 @@ mod vault;
 mod verify;
 
 pub use adoptions::Adoption;
+pub use archive::{
+    ArchiveError, Arrival, BadArchive, Contents, Exported, Generation, Header, Here, Imported,
+    Renaming, Totals, Which, check, end_of, header_of,
+};
 pub use blobs::{Blobs, BlobsConfig, Listed, ObjectName, Objects};
 pub use changes::{Change, Version};
 pub use chunks::{ChunkList, ChunkRef, LARGEST};

@@ -312,7 +312,7 @@ pub(crate) fn role_of(row: &Row) -> Result<Role> {
     })
 }
 
-fn role_word(role: Role) -> &'static str {
+pub(crate) fn role_word(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Assistant => "assistant",

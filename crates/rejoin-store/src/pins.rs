@@ -41,7 +41,7 @@ pub(crate) struct Confirmed {
     pub(crate) last: Option<MessageId>,
     folder: Folder,
     runtime: Runtime,
-    machine: String,
+    pub(crate) machine: String,
     #[serde(default)]
     home: String,
     files: Vec<FileMark>,
@@ -53,6 +53,11 @@ pub(crate) struct Confirmed {
     model: Option<String>,
     provider: Option<String>,
     compacted: bool,
+}
+
+/// Could it be read back?
+pub(crate) fn can_be_read(confirmed: &serde_json::Value) -> bool {
+    Kept::deserialize(confirmed).is_ok()
 }
 
 /// How far back to look for a session whose history is today's again (an undone edit).

@@ -14,7 +14,7 @@ use crate::pins::Confirmed;
 use crate::sweep::GRACE;
 
 /// The form manifests have today.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 /// More than that is no manifest of ours: a session of 10 GiB has one of 25 MiB.
 const LONGEST: usize = 64 * 1024 * 1024;
 
@@ -30,7 +30,7 @@ pub struct Manifest {
     /// The session itself comes first.
     pub files: Vec<ManifestFile>,
     /// What was known of it: the value of the history it has seen, folder, version, machine.
-    confirmed: Confirmed,
+    pub(crate) confirmed: Confirmed,
 }
 
 /// One file. Its path is evidence: where it is put is found out anew.

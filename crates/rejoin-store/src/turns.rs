@@ -243,6 +243,13 @@ impl Tx {
         Ok(())
     }
 
+    /// What became known of it after it had ended.
+    pub async fn set_saved(&mut self, id: TurnId, saved: &str) -> Result<()> {
+        let sql = "update turns set saved = $2 where id = $1";
+        self.run(sql, vals![id.uuid(), saved]).await?;
+        Ok(())
+    }
+
     pub async fn withdraw_turn(&mut self, id: TurnId) -> Result<()> {
         self.run("delete from events where turn_id = $1", vals![id.uuid()])
             .await?;

@@ -156,14 +156,19 @@ impl Vault {
         Ok(added)
     }
 
-    /// Keeps one chunk that comes from elsewhere; gives the name it has here.
-    pub async fn keep_chunk(&self, plain: Vec<u8>, now: i64) -> Result<ChunkRef> {
-        let at = ChunkRef {
-            name: self.sealer.name(&plain),
-            length: plain.len() as u32,
+    /// Keeps chunks that come from elsewhere; gives the names they have here.
+    pub async fn keep_chunks(&self, plain: Vec<Vec<u8>>, now: i64) -> Result<Vec<ChunkRef>> {
+        let named = |plain: Vec<u8>| {
+            let at = ChunkRef {
+                name: self.sealer.name(&plain),
+                length: plain.len() as u32,
+            };
+            (at, plain)
         };
-        self.write(vec![(at, plain)], now).await?;
-        Ok(at)
+        let batch: Vec<_> = plain.into_iter().map(named).collect();
+        let names = batch.iter().map(|(at, _)| *at).collect();
+        self.write(batch, now).await?;
+        Ok(names)
     }
 
     /// One chunk, opened and checked.

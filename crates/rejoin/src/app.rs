@@ -35,6 +35,18 @@ impl App {
         Ok(app)
     }
 
+    /// On a store of its own in that folder, whatever the configuration says of stores.
+    pub(crate) async fn open_private(
+        out: Output,
+        config_file: Option<&Path>,
+        home: PathBuf,
+    ) -> Result<Self> {
+        let here = here()?;
+        let mut config = Config::load(config_file, &here)?;
+        config.database_url = None;
+        Self::open_at(out, config, home, here, std::env::vars_os()).await
+    }
+
     pub(crate) async fn open_at(
         out: Output,
         config: Config,

@@ -10,10 +10,12 @@ mod demo;
 mod doctor;
 mod edit;
 mod explain;
+mod export;
 mod follow;
 mod fork;
 mod help;
 mod home;
+mod import;
 mod list;
 mod live;
 mod man;
@@ -43,6 +45,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+
+pub(crate) use import::refused as refused_import;
 
 /// Keep a conversation with a coding agent going, whatever happens underneath
 #[derive(Debug, Parser)]
@@ -83,6 +87,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     Search(search::SearchArgs),
     Adopt(adopt::AdoptArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
     Edit(edit::EditArgs),
     Truncate(truncate::TruncateArgs),
     Retry(retry::RetryArgs),
@@ -170,6 +176,9 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
         Command::Doctor(args) => return doctor::run(&args, out, global.config.as_deref()).await,
         Command::Config(args) => return config::run(&args, out, global.config.as_deref()),
         Command::Trust(args) => return trust::run(&args, out, global.config.as_deref()),
+        Command::Send(args) if args.bundle.is_some() => {
+            return send::in_bundle(args, out, global.config.as_deref()).await;
+        }
         needs_store => needs_store,
     };
     let app = App::open(out, global.config.as_deref()).await?;
@@ -189,6 +198,8 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
         Command::Explain(args) => explain::run(&app, &args).await,
         Command::Search(args) => search::run(&app, &args).await,
         Command::Adopt(args) => adopt::run(&app, &args).await,
+        Command::Export(args) => export::run(&app, &args).await,
+        Command::Import(args) => import::run(&app, &args).await,
         Command::Edit(args) => edit::run(&app, &args).await,
         Command::Truncate(args) => truncate::run(&app, &args).await,
         Command::Retry(args) => retry::run(&app, &args).await,

@@ -7,7 +7,7 @@ use std::io;
 use rejoin_core::Class;
 use rejoin_hub::Error as HubError;
 use rejoin_runner::Error as RunnerError;
-use rejoin_store::Error as StoreError;
+use rejoin_store::{ArchiveError, BadArchive, Error as StoreError};
 
 use codes::Code;
 
@@ -125,6 +125,12 @@ impl From<RunnerError> for Failure {
             RunnerError::NothingSaid(_) => {
                 Self::conflict(text).try_this("rejoin adopt, and another one")
             }
+            RunnerError::DoesNotTravel(_) => {
+                Self::usage(text).try_this("rejoin export CONV -o FILE")
+            }
+            RunnerError::OtherSession(_) => {
+                Self::conflict(text + "; nothing was changed").try_this("rejoin adopt --everywhere")
+            }
             RunnerError::Io { .. } => Self::unavailable(text),
             RunnerError::Internal(_) => Self::new(codes::INTERNAL, text),
         }
@@ -166,8 +172,34 @@ impl From<HubError> for Failure {
                 Self::new(codes::CONFLICT, format!("{text}; nothing was changed"))
             }
             HubError::Usage(_) => Self::usage(text),
+            HubError::Diverged(_) => {
+                Self::new(codes::DIVERGED, format!("{text}; nothing was changed"))
+            }
+            HubError::Archive(error) => archive(&error),
             HubError::Internal(_) => Self::new(codes::INTERNAL, text),
         }
+    }
+}
+
+/// What is no archive at all was named by mistake; what is one and is not whole is damage.
+fn archive(error: &ArchiveError) -> Failure {
+    let text = error.to_string();
+    match error {
+        ArchiveError::Bad(bad) => match bad {
+            BadArchive::NotOne => Failure::usage(text).try_this("rejoin export CONV -o FILE"),
+            BadArchive::Newer { .. } => {
+                Failure::usage(text).try_this("rejoin --version, and install a newer one")
+            }
+            BadArchive::Truncated | BadArchive::Damaged(_) => {
+                Failure::new(codes::BAD_ARCHIVE, text + "; nothing of it was taken")
+            }
+            BadArchive::Io(_) => Failure::unavailable(text),
+        },
+        ArchiveError::KeyTaken(_) | ArchiveError::Elsewhere(_) => {
+            Failure::conflict(text + "; nothing was changed")
+        }
+        ArchiveError::Store(_) => Failure::unavailable(text),
+        ArchiveError::Write(_) => Failure::unavailable(text).try_this("df -h"),
     }
 }
 

@@ -6,6 +6,7 @@ mod config;
 mod demo_agent;
 mod failure;
 mod output;
+mod portable;
 mod store_at;
 
 use std::path::Path;

@@ -23,6 +23,7 @@ mod suite {
     mod history;
     mod look;
     mod open;
+    mod portable;
     mod postgres;
     mod reasons;
     mod safe;

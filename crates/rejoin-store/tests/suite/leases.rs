@@ -5,7 +5,11 @@ use rejoin_store::Error;
 use super::engines::Place;
 use super::turns::store_with;
 
-on_both_engines!(a_lease_is_renewed_by_its_holder_only, the_clock_is_todays);
+on_both_engines!(
+    a_lease_is_renewed_by_its_holder_only,
+    so_is_that_of_a_conversation_that_is_open,
+    the_clock_is_todays,
+);
 
 async fn a_lease_is_renewed_by_its_holder_only(place: Place) {
     let (store, _, turns) = store_with(&place, 1).await;
@@ -31,6 +35,27 @@ async fn a_lease_is_renewed_by_its_holder_only(place: Place) {
     // Whoever holds it, its folder lies where it lay.
     assert_eq!(stored.place.as_deref(), Some("here"));
     assert_eq!(stored.lease_until, Some(300));
+}
+
+async fn so_is_that_of_a_conversation_that_is_open(place: Place) {
+    let (store, c, _) = store_with(&place, 0).await;
+    let mut tx = store.begin().await.unwrap();
+    tx.set_opened_by(c, None, Some("me")).await.unwrap();
+    tx.renew_open(c, "me", Some(100)).await.unwrap();
+    let other = tx.renew_open(c, "you", Some(200)).await;
+    assert!(matches!(other, Err(Error::Conflict(_))), "{other:?}");
+    tx.commit().await.unwrap();
+    let opened = store.read().await.unwrap().opened().await.unwrap();
+    let held: Vec<_> = opened
+        .iter()
+        .map(|c| (c.id, c.opened_by.as_deref(), c.opened_until))
+        .collect();
+    assert_eq!(held, [(c, Some("me"), Some(100))]);
+    // Given back, nothing of it is left.
+    let mut tx = store.begin().await.unwrap();
+    tx.set_opened_by(c, Some("me"), None).await.unwrap();
+    let after = tx.conversation(c).await.unwrap().unwrap();
+    assert_eq!((after.opened_by, after.opened_until), (None, None));
 }
 
 async fn the_clock_is_todays(place: Place) {

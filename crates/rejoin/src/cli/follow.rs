@@ -9,8 +9,6 @@ use crate::cli::live::View;
 use crate::cli::outcome::{Reported, report};
 use crate::failure::Result;
 
-/// `interrupted`: listened to since before the turn was accepted, so that a signal cancels it and
-/// does not leave it to others.
 pub(super) async fn to_its_end(
     app: &App,
     accepted: &Accepted,
@@ -18,6 +16,21 @@ pub(super) async fn to_its_end(
     stream: bool,
     interrupted: impl Future<Output = u8>,
 ) -> Result<u8> {
+    let signal = to_its_rest(app, accepted, if_busy, stream, interrupted).await?;
+    report(app, accepted.turn, Reported::of(stream), signal).await
+}
+
+/// The same without telling how it came out. Gives the signal that came, if one did.
+///
+/// `interrupted`: listened to since before the turn was accepted, so that a signal cancels it and
+/// does not leave it to others.
+pub(super) async fn to_its_rest(
+    app: &App,
+    accepted: &Accepted,
+    if_busy: IfBusy,
+    stream: bool,
+    interrupted: impl Future<Output = u8>,
+) -> Result<Option<u8>> {
     let (cancel, cancelled) = watch::channel(false);
     let mut signal = None;
     {
@@ -36,7 +49,7 @@ pub(super) async fn to_its_end(
             }
         }
     }
-    report(app, accepted.turn, Reported::of(stream), signal).await
+    Ok(signal)
 }
 
 /// Runs the turn, and shows what happens in it meanwhile.

@@ -13,16 +13,16 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         "Talk",
         &[
             (
-                "send, reply",
-                "Send a message; to the last conversation here",
+                "send, reply, open",
+                "A message; to the last one here; its own terminal",
             ),
             (
                 "watch, wait, cancel",
                 "Follow a running turn; wait for its answer; stop it",
             ),
             (
-                "open, adopt",
-                "The agent's own terminal; sessions made outside",
+                "adopt, export, import",
+                "Sessions made outside; a conversation as one file",
             ),
         ],
     ),

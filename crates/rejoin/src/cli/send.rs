@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rejoin_core::{AgentName, Micros, PermissionMode};
+use rejoin_core::{AgentName, Micros, PermissionMode, TurnId};
 use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnFlags, TurnRequest, fault};
 use rejoin_runner::{IfBusy, look};
 
 use crate::app::App;
-use crate::cli::follow::to_its_end;
-use crate::cli::outcome::interrupted;
+use crate::cli::follow::to_its_rest;
+use crate::cli::outcome::{Reported, interrupted, report};
 use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::portable::{Bundle, Wait};
 
 /// Send a message and wait for the answer
 ///
@@ -38,6 +40,9 @@ pub(crate) struct SendArgs {
     /// Give a new conversation this title
     #[arg(long, value_name = "TITLE")]
     title: Option<String>,
+    /// Keep the conversation in this file, and nowhere else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "detach"])]
+    pub(super) bundle: Option<PathBuf>,
     #[command(flatten)]
     turn: TurnArgs,
 }
@@ -123,6 +128,7 @@ pub(crate) async fn reply(app: &App, args: ReplyArgs) -> Result<u8> {
             conversation: Some("last".into()),
             key: None,
             title: None,
+            bundle: None,
             turn: args.turn,
         },
     )
@@ -132,21 +138,120 @@ pub(crate) async fn reply(app: &App, args: ReplyArgs) -> Result<u8> {
 pub(crate) async fn run(app: &App, args: SendArgs) -> Result<u8> {
     app.must_be_trusted()?;
     let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
-    let incoming = incoming(app, &args, text).await?;
+    if args.turn.detach {
+        let incoming = incoming(app, &args, text).await?;
+        let accepted = app.hub().accept(&incoming, None).await?;
+        fault::point("after_accept");
+        return detach(app, &accepted).await;
+    }
+    let ran = to_rest(app, &args, text).await?;
+    told(app, &args, &ran).await
+}
+
+/// A turn that was run and is settled.
+struct Ran {
+    turn: TurnId,
+    signal: Option<u8>,
+}
+
+async fn to_rest(app: &App, args: &SendArgs, text: String) -> Result<Ran> {
+    let incoming = incoming(app, args, text).await?;
     // From here on a signal cancels the turn, and does not leave it to others.
     let interrupted = interrupted();
     let holder = app.runner.holder()?;
-    let holder = (!args.turn.detach).then_some(holder.as_str());
-    let accepted = app.hub().accept(&incoming, holder).await?;
+    let accepted = app.hub().accept(&incoming, Some(holder.as_str())).await?;
     fault::point("after_accept");
-    if args.turn.detach {
-        return detach(app, &accepted).await;
-    }
     let if_busy = match args.turn.if_busy {
         Busy::Wait => IfBusy::Wait,
         Busy::Fail => IfBusy::Fail,
     };
-    to_its_end(app, &accepted, if_busy, args.turn.stream, interrupted).await
+    let stream = args.turn.stream;
+    let signal = to_its_rest(app, &accepted, if_busy, stream, interrupted).await?;
+    let turn = accepted.turn;
+    Ok(Ran { turn, signal })
+}
+
+async fn told(app: &App, args: &SendArgs, ran: &Ran) -> Result<u8> {
+    report(app, ran.turn, Reported::of(args.turn.stream), ran.signal).await
+}
+
+/// One turn of a conversation that lives in a file.
+pub(crate) async fn in_bundle(
+    mut args: SendArgs,
+    out: Output,
+    config_file: Option<&std::path::Path>,
+) -> Result<u8> {
+    let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
+    let file = args.bundle.clone().unwrap_or_default();
+    let wait = match args.turn.if_busy {
+        Busy::Wait => Wait::UntilFree,
+        Busy::Fail => Wait::No,
+    };
+    let bundle = Bundle::open(out, config_file, &file, wait).await?;
+    let ran = match in_its_store(&bundle, &mut args).await {
+        Ok(()) => to_rest(&bundle.app, &args, text).await,
+        Err(failure) => Err(failure),
+    };
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(failure) => {
+            // Whatever came before it is written all the same.
+            if let Err(unwritten) = bundle.put_back().await {
+                out.note(&unwritten.message);
+            }
+            return Err(failure);
+        }
+    };
+    // The answer is told from the store, and that goes with the bundle.
+    let (bundle, unwritten) = bundle.put_back_and_tell(ran.turn).await;
+    let code = told(bundle.app(), &args, &ran).await;
+    bundle.go().await;
+    let Some(unwritten) = unwritten else {
+        return code;
+    };
+    out.note(&format!("error: {}", unwritten.message));
+    out.note(&format!(
+        "  try: {}",
+        unwritten.next.as_deref().unwrap_or_default()
+    ));
+    match (code?, unwritten.exit) {
+        // An answer that could not be saved is an answer.
+        (0, 6) => Ok(0),
+        (0, exit) => Ok(exit),
+        (code, _) => Ok(code),
+    }
+}
+
+/// Names the conversation that is in the bundle, and a folder that is here.
+async fn in_its_store(bundle: &Bundle, args: &mut SendArgs) -> Result<()> {
+    bundle.app.must_be_trusted()?;
+    let Some(id) = bundle.conversation else {
+        return Ok(());
+    };
+    let found = bundle
+        .app
+        .hub()
+        .store
+        .read()
+        .await?
+        .conversation(id)
+        .await?;
+    let Some(conversation) = found else {
+        return Ok(());
+    };
+    if let (Some(wanted), Some(key)) = (&args.key, &conversation.key)
+        && wanted != key
+    {
+        let text = format!("the bundle holds the conversation `{key}`, not `{wanted}`");
+        return Err(Failure::conflict(text + "; nothing was sent")
+            .try_this(format!("rejoin send -k {key} --bundle …")));
+    }
+    args.key = None;
+    args.conversation = Some(id.to_string());
+    if args.turn.workdir.is_none() && !std::path::Path::new(&conversation.workdir).is_dir() {
+        args.turn.workdir = Some(bundle.app.here.clone());
+    }
+    Ok(())
 }
 
 /// The turn goes on in a process of its own, until it is settled.

@@ -89,6 +89,7 @@ fn every_point_is_tested() {
     }
     let mut tested: BTreeSet<String> = POINTS.map(str::to_owned).into();
     tested.insert("after_refusal".into());
+    tested.extend(crate::suite::portable::killed::POINTS.map(str::to_owned));
     assert_eq!(found, tested);
 }
 

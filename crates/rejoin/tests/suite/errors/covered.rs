@@ -10,6 +10,7 @@ const SNAPSHOTS: [&str; 8] = [
     include_str!("wrapped.rs"),
     include_str!("../crashes/disk.rs"),
     include_str!("../open/refused.rs"),
+    include_str!("../portable/refused.rs"),
     include_str!("../snapshots/verify.rs"),
     include_str!("../../../src/failure/codes.rs"),
 ];

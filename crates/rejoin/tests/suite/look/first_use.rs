@@ -30,7 +30,7 @@ fn first_use_on_a_terminal() {
     $ rm -r ~/.rejoin-demo; rejoin reply "What do I like?"
     You said “What do I like?”. Before that you told me: “My name is Ada and I like
     tea.”, “What is my name?”.
-    rejoin: restored from snapshot 20:58 by vm · tmqx:6 · demo demo · 145 in (0%
+    rejoin: restored from snapshot 14:31 by ada · tmqx:6 · demo demo · 145 in (0%
     cached) 38 out · $0.00 · 0.1s
 
     # And a message is edited. What the session has seen is no longer what was
@@ -103,7 +103,7 @@ fn first_use_on_a_terminal() {
     $ rm -r ~/.rejoin-demo; rejoin reply 'Still there?'
     You said “Still there?”. Before that you told me: “My name is Ada.”, “What is my
      name?”.
-    rejoin: restored from snapshot 20:58 by vm · tmqx:6 · demo demo · 132 in (0%
+    rejoin: restored from snapshot 14:31 by ada · tmqx:6 · demo demo · 132 in (0%
     cached) 33 out · $0.00 · 0.1s
     $
     ");

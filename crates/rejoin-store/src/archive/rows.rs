@@ -1,0 +1,183 @@
+//! The rows of an archive. None names its conversation: all belong to the one.
+//!
+//! Left out on purpose: the events (a store's own journal, and the larger part of it), what is queued
+//! (it would run in two places), and what only this machine can use (holders, plans of attempts).
+
+use std::collections::BTreeMap;
+
+use rejoin_core::{
+    AgentName, Context, ConversationId, Failure, MessageId, MessageState, PinId, Role, Scope,
+    SessionId, SnapshotId, ToolNote, TurnId, Usage,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::conversations::AgentSettings;
+use crate::snapshots::Manifest;
+use crate::turns::TurnRecord;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    pub conversation: ConversationId,
+    /// Of the rejoin that wrote it.
+    pub rejoin: String,
+    pub machine: String,
+    pub made_at: i64,
+    pub generation: Generation,
+}
+
+/// Where a bundle stands in its line: the how manyth it is, and the end of the one it came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generation {
+    pub number: u64,
+    pub from: Option<String>,
+}
+
+/// How many of each there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    pub chunks: u64,
+    /// In the history.
+    pub messages: u64,
+    pub removed: u64,
+    pub versions: u64,
+    pub turns: u64,
+    pub attempts: u64,
+    pub sessions: u64,
+    pub epochs: u64,
+    pub changes: u64,
+    pub snapshots: u64,
+    /// Bytes of the chunks.
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConversationRow {
+    pub(super) id: ConversationId,
+    pub(super) key: Option<String>,
+    pub(super) title: String,
+    pub(super) agent: AgentName,
+    pub(super) workdir: String,
+    pub(super) permission: String,
+    pub(super) scope: Scope,
+    pub(super) settings: BTreeMap<String, AgentSettings>,
+    pub(super) fresh: bool,
+    pub(super) outside_cost: Option<i64>,
+    pub(super) created_at: i64,
+    pub(super) updated_at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MessageRow {
+    pub(super) id: MessageId,
+    /// None: it was said outside, or copied from another conversation.
+    pub(super) turn: Option<TurnId>,
+    pub(super) seq: i64,
+    pub(super) role: Role,
+    pub(super) agent: Option<AgentName>,
+    pub(super) text: String,
+    pub(super) attachments: Vec<String>,
+    pub(super) state: MessageState,
+    pub(super) origin: String,
+    pub(super) edited: bool,
+    pub(super) trail: Vec<ToolNote>,
+    pub(super) root: Option<MessageId>,
+    pub(super) removed_at: Option<i64>,
+    pub(super) created_at: i64,
+}
+
+/// Of the message before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VersionRow {
+    pub(super) n: i64,
+    pub(super) text: String,
+    pub(super) replaced_at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TurnRow {
+    pub(super) id: TurnId,
+    pub(super) message: MessageId,
+    pub(super) reply: Option<MessageId>,
+    pub(super) agent: AgentName,
+    pub(super) status: String,
+    pub(super) request: Value,
+    pub(super) client_key: Option<String>,
+    pub(super) verdict: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) record: TurnRecord,
+    pub(super) model: Option<String>,
+    pub(super) usage: Option<Usage>,
+    pub(super) cost: Option<i64>,
+    pub(super) context: Option<Context>,
+    pub(super) denied: Value,
+    pub(super) error: Option<Failure>,
+    pub(super) saved: String,
+    pub(super) machine: String,
+    pub(super) summary: String,
+    pub(super) created_at: i64,
+    pub(super) started_at: Option<i64>,
+    pub(super) ended_at: Option<i64>,
+}
+
+/// Of the turn before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AttemptRow {
+    pub(super) n: i64,
+    pub(super) verdict: String,
+    pub(super) reason: Option<String>,
+    pub(super) status: String,
+    pub(super) session: String,
+    pub(super) pin: PinId,
+    pub(super) prompt: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PinRow {
+    pub(super) id: PinId,
+    pub(super) agent: AgentName,
+    pub(super) session: SessionId,
+    pub(super) retired_why: Option<String>,
+    /// As it lies in the store: what was confirmed, and what was confirmed earlier.
+    pub(super) confirmed: Option<Value>,
+    pub(super) failures: u32,
+    pub(super) created_at: i64,
+    pub(super) updated_at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EpochRow {
+    pub(super) agent: AgentName,
+    pub(super) epoch: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChangeRow {
+    pub(super) kind: String,
+    pub(super) body: Value,
+    pub(super) undone_at: Option<i64>,
+    pub(super) created_at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SnapshotRow {
+    pub(super) id: SnapshotId,
+    pub(super) pin: PinId,
+    pub(super) last_seq: i64,
+    pub(super) kept: bool,
+    pub(super) taken_at: i64,
+    /// Its chunks by their plain names.
+    pub(super) manifest: Manifest,
+}

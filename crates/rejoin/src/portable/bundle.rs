@@ -1,0 +1,468 @@
+//! A conversation that lives in one file: read, one turn, written back. Between the two it is in a
+//! store of its own beside the file, so that nothing is lost whenever this is killed; whoever comes
+//! next goes on with that store.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use rejoin_core::{ConversationId, TurnId};
+use rejoin_hub::{Came, Error as HubError, ImportWish, fault};
+use rejoin_store::{Exported, Generation, ListFilter, Which, end_of};
+
+use super::whole::{WholeFile, sync_folder};
+use crate::app::{App, make_home};
+use crate::failure::{Failure, Result, codes};
+use crate::output::Output;
+
+/// What to do while somebody else has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    UntilFree,
+    No,
+}
+
+/// How often a lock is tried that somebody else has.
+const AGAIN: Duration = Duration::from_millis(50);
+
+const LOCK: &str = "lock";
+/// What the file was when its store was made.
+const BASE: &str = "base";
+/// What it is about to be.
+const WRITTEN: &str = "written";
+const NEXT: &str = "next";
+
+/// A bundle in our hands.
+pub(crate) struct Bundle {
+    pub(crate) app: App,
+    /// The one in it; none: it is new.
+    pub(crate) conversation: Option<ConversationId>,
+    place: Place,
+    /// What is in the file.
+    base: Base,
+    /// As the store was when it was opened; none: it holds more than the file.
+    was: Option<Stamp>,
+    /// A message waits in it for its turn.
+    waits: bool,
+}
+
+/// Where it lies. Nobody else is here as long as we have the lock.
+struct Place {
+    file: PathBuf,
+    folder: PathBuf,
+    _lock: Flock<std::fs::File>,
+}
+
+/// The end of an archive stands for all of it; none: there is no file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Base(Option<String>);
+
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    turns: usize,
+    last_seq: i64,
+    updated_at: i64,
+}
+
+impl Bundle {
+    pub(crate) async fn open(
+        out: Output,
+        config_file: Option<&Path>,
+        file: &Path,
+        wait: Wait,
+    ) -> Result<Self> {
+        let place = Place::take(file, wait).await?;
+        let now = place.now()?;
+        let known = place.known();
+        let written = place
+            .said(WRITTEN)
+            .is_some_and(|w| Some(&w) == now.0.as_ref());
+        let goes_on = match &known {
+            // Nothing was begun, or all of it was done.
+            None => false,
+            Some(_) if written => false,
+            Some(_) => true,
+        };
+        if !goes_on {
+            place.clear();
+            place.say(BASE, now.0.as_deref().unwrap_or_default())?;
+        }
+        fault::point("bundle_begun");
+        let app = App::open_private(out, config_file, place.folder.clone()).await?;
+        let mut bundle = Self {
+            app,
+            conversation: None,
+            place,
+            base: known.filter(|_| goes_on).unwrap_or(now.clone()),
+            was: None,
+            waits: false,
+        };
+        if bundle.base != now {
+            // Whatever was said here is kept; the file is somebody else's.
+            let failure = bundle.diverged().await;
+            bundle.go(failure.exit == codes::DIVERGED.exit).await;
+            return Err(failure);
+        }
+        if let Err(failure) = bundle.read(now).await {
+            let nothing_in_it = matches!(bundle.only().await, Ok(None));
+            bundle.go(nothing_in_it).await;
+            return Err(failure);
+        }
+        Ok(bundle)
+    }
+
+    /// Takes in what the file holds. After a kill that is here already, and perhaps more.
+    async fn read(&mut self, now: Base) -> Result<()> {
+        let came = match now.0 {
+            None => None,
+            Some(_) => {
+                let file = fs_err::File::open(&self.place.file);
+                let (mut file, path) = file.map_err(|e| unreadable(&e))?.into_parts();
+                let as_it_is = ImportWish::default();
+                let imported = self.app.hub().import(&mut file, &as_it_is).await;
+                let view = imported.map_err(|error| bad(error, &path))?;
+                self.note(&view);
+                Some(view.outcome)
+            }
+        };
+        fault::point("bundle_read");
+        self.conversation = self.only().await?;
+        let more = match came {
+            Some(Came::Behind) => true,
+            None => self.conversation.is_some(),
+            Some(Came::Imported | Came::Same | Came::TakenOver | Came::Copied) => false,
+        };
+        if !more {
+            self.was = self.stamp().await?;
+        }
+        Ok(())
+    }
+
+    fn note(&self, view: &rejoin_hub::ImportView) {
+        if view.permission_lowered && view.outcome == Came::Imported {
+            let text = "the bundle says that its agent may do everything; without --permission full it may edit";
+            self.app.out.note(text);
+        }
+    }
+
+    /// Writes it back, if there is anything to write. The turn is settled, whatever comes of this.
+    pub(crate) async fn put_back(mut self) -> Result<()> {
+        let written = self.write().await;
+        self.go(written.is_ok()).await;
+        written
+    }
+
+    /// The same, but its store stays until the turn was told; what could not be written is said in it.
+    pub(crate) async fn put_back_and_tell(mut self, turn: TurnId) -> (Told, Option<Failure>) {
+        let written = self.write().await;
+        if written.is_err() {
+            let _said = self.unsaved(turn).await;
+        }
+        let done = written.is_ok();
+        (Told { bundle: self, done }, written.err())
+    }
+
+    async fn unsaved(&self, turn: TurnId) -> Result<()> {
+        let mut tx = self.app.hub().store.begin().await?;
+        tx.set_saved(turn, rejoin_hub::FAILED).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn go(self, done: bool) {
+        self.app.runner.hub.store.close().await;
+        if done && !self.waits {
+            self.place.remove();
+            fault::point("bundle_removed");
+        }
+    }
+
+    async fn write(&mut self) -> Result<()> {
+        self.conversation = self.only().await?;
+        let Some(c) = self.conversation else {
+            return Ok(());
+        };
+        if self.was.is_some() && self.was == self.stamp().await? {
+            return Ok(());
+        }
+        if self.place.now()? != self.base {
+            return Err(self.diverged().await);
+        }
+        let next = self.place.folder.join(NEXT);
+        let whole = WholeFile::by_way_of(&next, &self.place.file);
+        let mut whole = whole.map_err(|e| self.kept(&e))?;
+        let generation = self.generation();
+        let exported = self
+            .app
+            .hub()
+            .export(c, generation, Which::Newest, &mut whole);
+        let exported = match exported.await {
+            Ok(exported) => exported,
+            Err(error) => return Err(self.kept(&Failure::from(error).message)),
+        };
+        self.move_there(whole, &exported)
+            .map_err(|e| self.kept(&e))?;
+        if exported.queued > 0 {
+            // What still waits for its turn waits here.
+            self.waits = true;
+            self.place.say(BASE, &hex(&exported.end))?;
+        }
+        Ok(())
+    }
+
+    fn move_there(&self, mut whole: WholeFile, exported: &Exported) -> std::io::Result<()> {
+        whole.synced()?;
+        fault::point("bundle_next");
+        self.place.note(WRITTEN, &hex(&exported.end))?;
+        fault::point("bundle_noted");
+        whole.keep()?;
+        fault::point("bundle_written");
+        Ok(())
+    }
+
+    /// The file is not what ours came from: ours goes beside it.
+    async fn diverged(&mut self) -> Failure {
+        let file = self.place.file.display().to_string();
+        let changed = format!("{file} was changed by somebody else meanwhile");
+        match self.beside().await {
+            Err(failure) => failure,
+            Ok(None) => Failure::new(codes::DIVERGED, changed).try_this("the same again"),
+            Ok(Some(ours)) => {
+                let ours = ours.display();
+                let text =
+                    format!("{changed}; it was not touched, and what was said here is in {ours}");
+                let next = format!("rejoin import {ours} --as-copy");
+                Failure::new(codes::DIVERGED, text).try_this(next)
+            }
+        }
+    }
+
+    /// Puts all there is into a file of its own; then its store is not needed any more.
+    async fn beside(&mut self) -> Result<Option<PathBuf>> {
+        let ours = match self.only().await? {
+            None => None,
+            Some(c) => {
+                let ours = self.place.free_name();
+                let mut whole = WholeFile::begin(&ours).map_err(|e| self.kept(&e))?;
+                let (hub, generation) = (self.app.hub(), self.generation());
+                hub.export(c, generation, Which::Newest, &mut whole).await?;
+                whole.keep().map_err(|e| self.kept(&e))?;
+                Some(ours)
+            }
+        };
+        // Whoever comes next begins with the file.
+        self.place.forget()?;
+        Ok(ours)
+    }
+
+    fn kept(&self, why: &dyn std::fmt::Display) -> Failure {
+        let (file, folder) = (self.place.file.display(), self.place.folder.display());
+        let text = format!(
+            "{file} could not be written: {why}; what was said is kept in {folder}, and taken in next time"
+        );
+        Failure::unavailable(text).try_this("df -h, then the next message")
+    }
+
+    async fn only(&self) -> Result<Option<ConversationId>> {
+        let mut read = self.app.hub().store.read().await?;
+        let filter = ListFilter {
+            limit: 1,
+            ..ListFilter::default()
+        };
+        let mut found = read.list_conversations(&filter).await?;
+        Ok(found.pop().map(|conversation| conversation.id))
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>> {
+        let Some(c) = self.only().await? else {
+            return Ok(None);
+        };
+        let mut read = self.app.hub().store.read().await?;
+        let conversation = read.conversation(c).await?;
+        Ok(Some(Stamp {
+            turns: read.turns_of(c).await?.len(),
+            last_seq: read.last_seq(c).await?,
+            updated_at: conversation.map_or(0, |c| c.updated_at),
+        }))
+    }
+
+    /// The one after that in the file.
+    fn generation(&self) -> Generation {
+        let file = fs_err::File::open(&self.place.file).ok();
+        let header = file.and_then(|file| rejoin_store::header_of(file).ok());
+        Generation {
+            number: header.map_or(0, |header| header.generation.number) + 1,
+            from: self.base.0.clone(),
+        }
+    }
+}
+
+/// A bundle that was written, and whose turn can still be told.
+pub(crate) struct Told {
+    bundle: Bundle,
+    done: bool,
+}
+
+impl Told {
+    pub(crate) fn app(&self) -> &App {
+        &self.bundle.app
+    }
+
+    pub(crate) async fn go(self) {
+        self.bundle.go(self.done).await;
+    }
+}
+
+impl Place {
+    async fn take(file: &Path, wait: Wait) -> Result<Self> {
+        let file = std::path::absolute(file).map_err(|e| Failure::usage(e.to_string()))?;
+        let Some(name) = file.file_name() else {
+            return Err(Failure::usage(format!("{} is not a file", file.display())));
+        };
+        if file.is_dir() {
+            return Err(Failure::usage(format!("{} is a folder", file.display())));
+        }
+        let mut beside = name.to_owned();
+        beside.push(".rejoin");
+        let folder = file.with_file_name(beside);
+        let failed = |e: &dyn std::fmt::Display| {
+            Failure::unavailable(format!("{} cannot be used: {e}", folder.display()))
+                .try_this("a bundle in a folder that can be written")
+        };
+        loop {
+            make_home(&folder).map_err(|e| failed(&e.message))?;
+            let path = folder.join(LOCK);
+            let mut options = fs_err::OpenOptions::new();
+            options.write(true).create(true).truncate(false);
+            let Ok(lock) = options.open(&path) else {
+                // Removed just now by whoever had it.
+                if folder.exists() {
+                    return Err(failed(&"it cannot be written"));
+                }
+                continue;
+            };
+            match Flock::lock(lock.into_parts().0, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) if is_at(&lock, &path) => {
+                    return Ok(Self {
+                        file,
+                        folder,
+                        _lock: lock,
+                    });
+                }
+                Ok(_) => {}
+                Err((_, nix::errno::Errno::EWOULDBLOCK)) if wait == Wait::UntilFree => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
+                    let text = format!("another turn of {} runs", file.display());
+                    return Err(
+                        Failure::new(codes::BUSY, text + "; this message was not kept")
+                            .try_this("rejoin send --if-busy wait …"),
+                    );
+                }
+                Err((_, errno)) => return Err(failed(&errno)),
+            }
+        }
+    }
+
+    /// What is in the file now.
+    fn now(&self) -> Result<Base> {
+        match fs_err::File::open(&self.file) {
+            Ok(mut file) => {
+                let end = end_of(&mut file).map_err(HubError::from);
+                let end = end.map_err(|error| {
+                    if self.known().is_none() {
+                        self.remove();
+                    }
+                    bad(error, &self.file)
+                })?;
+                Ok(Base(Some(hex(&end))))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Base(None)),
+            Err(e) => Err(unreadable(&e)),
+        }
+    }
+
+    fn known(&self) -> Option<Base> {
+        let said = self.said(BASE)?;
+        Some(Base(Some(said).filter(|said| !said.is_empty())))
+    }
+
+    fn said(&self, name: &str) -> Option<String> {
+        fs_err::read_to_string(self.folder.join(name)).ok()
+    }
+
+    fn say(&self, name: &str, text: &str) -> Result<()> {
+        let said = self.note(name, text);
+        said.map_err(|e| Failure::unavailable(format!("the bundle cannot be used: {e}")))
+    }
+
+    fn note(&self, name: &str, text: &str) -> std::io::Result<()> {
+        let mut whole = WholeFile::begin(&self.folder.join(name))?;
+        std::io::Write::write_all(&mut whole, text.as_bytes())?;
+        whole.keep()
+    }
+
+    /// Everything but the lock: the store first, what says that it counts last.
+    fn clear(&self) {
+        let entries = fs_err::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        let last = |name: &std::ffi::OsString| [BASE, WRITTEN].iter().any(|last| name == last);
+        names.sort_by_key(last);
+        for name in names.iter().filter(|name| *name != LOCK) {
+            let path = self.folder.join(name);
+            let _gone = match fs_err::symlink_metadata(&path) {
+                Ok(meta) if meta.is_dir() => fs_err::remove_dir_all(&path),
+                Ok(_) | Err(_) => fs_err::remove_file(&path),
+            };
+        }
+    }
+
+    /// The store does not count any more, even if it cannot be removed.
+    fn forget(&self) -> Result<()> {
+        let failed = |e: std::io::Error| Failure::unavailable(e.to_string());
+        fs_err::remove_file(self.folder.join(BASE)).map_err(failed)
+    }
+
+    fn remove(&self) {
+        self.clear();
+        let _gone = fs_err::remove_file(self.folder.join(LOCK));
+        let _gone = fs_err::remove_dir(&self.folder);
+        let _synced = sync_folder(&self.folder);
+    }
+
+    /// Beside the file, where nothing is.
+    fn free_name(&self) -> PathBuf {
+        let mut n = 1;
+        loop {
+            let mut name = self.file.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".ours-{n}"));
+            let free = self.file.with_file_name(name);
+            if fs_err::symlink_metadata(&free).is_err() {
+                return free;
+            }
+            n += 1;
+        }
+    }
+}
+
+/// Is the lock that we have the one that others would ask for?
+fn is_at(lock: &Flock<std::fs::File>, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (ours, there) = (lock.metadata(), fs_err::metadata(path));
+    ours.is_ok_and(|ours| there.is_ok_and(|there| ours.ino() == there.ino()))
+}
+
+fn bad(error: HubError, file: &Path) -> Failure {
+    crate::cli::refused_import(error, &file.display().to_string())
+}
+
+fn unreadable(error: &std::io::Error) -> Failure {
+    Failure::unavailable(format!("the bundle cannot be read: {error}"))
+}
+
+fn hex(end: &[u8; 32]) -> String {
+    blake3::Hash::from(*end).to_hex().to_string()
+}
