@@ -110,7 +110,10 @@ async fn what_keeps_failing_is_said() {
     let (name, sealed, _) = chunk(1);
     objects.put(&name, sealed).await.unwrap();
     for (fault, why) in [
-        (Fault::Status(503), "3 tries"),
+        (
+            Fault::Status(503),
+            "it answers 503 Service Unavailable (3 tries)",
+        ),
         (Fault::Stall, "no answer within 2s (3 tries)"),
         (Fault::Truncate, "3 tries"),
         (Fault::Refuse, "3 tries"),

@@ -1,8 +1,6 @@
 //! `kill -9` at every step of capture and restore: nothing half-restored is ever resumed.
 
-use rejoin_testkit::{
-    CLAUDE_NEW, Chronicle, World, answer, assert_shown, user, wait_for,
-};
+use rejoin_testkit::{CLAUDE_NEW, Chronicle, World, answer, assert_shown, user, wait_for};
 
 use super::REJOIN;
 
