@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Wherever a snapshot begins with the exit code and the word of an error.
-const SNAPSHOTS: [&str; 8] = [
+const SNAPSHOTS: [&str; 9] = [
     include_str!("../errors.rs"),
     include_str!("held.rs"),
     include_str!("turns.rs"),
