@@ -26,9 +26,9 @@ fn the_first_page() {
     Keep a conversation with a coding agent going, whatever happens underneath
 
     Talk:
-      send, reply              Send a message; to the last conversation here
+      send, reply, open        A message; to the last one here; its own terminal
       watch, wait, cancel      Follow a running turn; wait for its answer; stop it
-      open, adopt              The agent's own terminal; sessions made outside
+      adopt, export, import    Sessions made outside; a conversation as one file
     Look:
       list, search             Conversations, newest first; messages by words
       show                     A conversation, or one message of it
@@ -66,6 +66,8 @@ fn talk() {
     Options:
       -c, --conversation <CONV>    Continue this one: handle, id, key, or `last`
       -k, --key <KEY>              Continue the one with this key, or start it
+          --bundle <FILE>          Keep the conversation in this file, and nowhere
+                                   else
           --title <TITLE>          Give a new conversation this title
       -a, --agent <AGENT>          Agent; default: the one of the newest turn
       -w, --workdir <DIR>          Working folder; default: the conversation's
@@ -556,7 +558,7 @@ fn one_manual_page_per_command() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-fork.1 rejoin-list.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-set.1 rejoin-show.1 rejoin-snapshot-list.1 rejoin-snapshot-pin.1 rejoin-snapshot-restore.1 rejoin-snapshot-save.1 rejoin-snapshot-unpin.1 rejoin-snapshot-verify.1 rejoin-snapshot.1 rejoin-sweep.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
+    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-export.1 rejoin-fork.1 rejoin-import.1 rejoin-list.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-set.1 rejoin-show.1 rejoin-snapshot-list.1 rejoin-snapshot-pin.1 rejoin-snapshot-restore.1 rejoin-snapshot-save.1 rejoin-snapshot-unpin.1 rejoin-snapshot-verify.1 rejoin-snapshot.1 rejoin-sweep.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
     let page = std::fs::read_to_string(folder.join("rejoin-send.1")).unwrap();
     assert!(
         page.contains("\\-\\-idempotency\\-key") && page.contains("\\-\\-json"),
