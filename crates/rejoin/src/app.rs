@@ -44,6 +44,7 @@ impl App {
         let here = here()?;
         let mut config = Config::load(config_file, &here)?;
         config.database_url = None;
+        config.snapshots = config.snapshots.travelling();
         Self::open_at(out, config, home, here, std::env::vars_os()).await
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rejoin_core::{AgentName, Micros, PermissionMode, TurnId};
-use rejoin_hub::{Accepted, FreshWish, Incoming, Target, TurnFlags, TurnRequest, fault};
+use rejoin_hub::{Accepted, FreshWish, Incoming, STORED, Target, TurnFlags, TurnRequest, fault};
 use rejoin_runner::{IfBusy, look};
 
 use crate::app::App;
@@ -16,6 +16,9 @@ use crate::cli::outcome::{Reported, interrupted, report};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::portable::{Bundle, Wait};
+
+/// Answered, but not saved.
+const UNSAVED: u8 = 10;
 
 /// Send a message and wait for the answer
 ///
@@ -40,7 +43,7 @@ pub(crate) struct SendArgs {
     /// Give a new conversation this title
     #[arg(long, value_name = "TITLE")]
     title: Option<String>,
-    /// Keep the conversation in this file, and nowhere else
+    /// Keep the conversation in this file only
     #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "detach"])]
     pub(super) bundle: Option<PathBuf>,
     #[command(flatten)]
@@ -101,6 +104,9 @@ struct TurnArgs {
     /// Send at most once, however often repeated
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    /// Exit 10 if the session could not be saved
+    #[arg(long, conflicts_with = "detach")]
+    must_save: bool,
     /// Let processes live on that the turn leaves
     #[arg(long)]
     keep_background: bool,
@@ -172,7 +178,13 @@ async fn to_rest(app: &App, args: &SendArgs, text: String) -> Result<Ran> {
 }
 
 async fn told(app: &App, args: &SendArgs, ran: &Ran) -> Result<u8> {
-    report(app, ran.turn, Reported::of(args.turn.stream), ran.signal).await
+    let stream = Reported::of(args.turn.stream);
+    let code = report(app, ran.turn, stream, ran.signal).await?;
+    if !args.turn.must_save || code != 0 {
+        return Ok(code);
+    }
+    let view = app.hub().turn_view(ran.turn).await?;
+    Ok(if view.saved == STORED { 0 } else { UNSAVED })
 }
 
 /// One turn of a conversation that lives in a file.
@@ -217,7 +229,7 @@ pub(crate) async fn in_bundle(
     match (code?, unwritten.exit) {
         // An answer that could not be saved is an answer.
         (0, 6) => Ok(0),
-        (0, exit) => Ok(exit),
+        (0 | UNSAVED, exit) if exit != 6 => Ok(exit),
         (code, _) => Ok(code),
     }
 }

@@ -39,6 +39,20 @@ impl Snapshots {
         })
     }
 
+    /// In the database, whatever else is said: it is a store that travels.
+    pub(crate) fn travelling(self) -> Self {
+        Self {
+            blobs: BlobsConfig {
+                url: "db:".into(),
+                ..BlobsConfig::default()
+            },
+            enabled: true,
+            key: None,
+            key_file: None,
+            ..self
+        }
+    }
+
     /// Where they are kept; none: they are switched off.
     pub(crate) fn vault(&self, store: &Store) -> Result<Option<Vault>> {
         if !self.enabled {

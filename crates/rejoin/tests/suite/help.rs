@@ -69,6 +69,7 @@ fn talk() {
           --bundle <FILE>          Keep the conversation in this file, and nowhere
                                    else
           --title <TITLE>          Give a new conversation this title
+          --bundle <FILE>          Keep the conversation in this file only
       -a, --agent <AGENT>          Agent; default: the one of the newest turn
       -w, --workdir <DIR>          Working folder; default: the conversation's
       -m, --model <MODEL>          Model
@@ -85,6 +86,7 @@ fn talk() {
           --if-busy <IF_BUSY>      While another turn runs [default: wait] [possible
                                    values: wait, fail]
           --idempotency-key <KEY>  Send at most once, however often repeated
+          --must-save              Exit 10 if the session could not be saved
           --keep-background        Let processes live on that the turn leaves
           --detach                 Return at once; the turn runs on
           --stream                 Print events as JSON lines while they happen
@@ -110,6 +112,49 @@ fn talk() {
     Examples:
       rejoin open last               with the agent that answered last
       rejoin open tmqx -a codex      with another that knows all that was said
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["export"]), @r#"
+    Write a conversation into one file that can be imported anywhere
+
+    Usage: rejoin export [OPTIONS] [CONV]
+
+    Arguments:
+      [CONV]  Conversation: handle, id, key, or `last` [default: last]
+
+    Options:
+      -o, --output <FILE>  Write to this file instead of stdout
+          --envelope       Only its session, as {"sessionId","sessionBlob"}
+      -a, --agent <AGENT>  The agent of that session
+
+    Examples:
+      rejoin export last >talk.rejoin
+      rejoin export tmqx -o talk.rejoin
+      rejoin export tmqx | ssh elsewhere rejoin import -
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["import"]), @r#"
+    Bring in a conversation that was exported elsewhere
+
+    Usage: rejoin import [OPTIONS] <FILE>
+
+    Arguments:
+      <FILE>  The archive; `-`: stdin
+
+    Options:
+          --as-copy            A conversation of its own, under new ids
+      -k, --key <KEY>          Give it this key
+      -w, --workdir <DIR>      Its working folder here
+          --permission <MODE>  What the agent may do: read-only, edit, full, ask
+          --envelope           A session from FILE, a URL, or `env` (see docs)
+      -a, --agent <AGENT>      The agent of that session [default: claude]
+
+    Examples:
+      rejoin import talk.rejoin
+      ssh elsewhere rejoin export tmqx | rejoin import -
+      rejoin import talk.rejoin --as-copy -w .
 
     Everywhere: --json, -q, --config FILE, -h
     "#);

@@ -252,9 +252,12 @@ fn a_file_that_cannot_be_written() {
         "{done:?}"
     );
     assert!(done.stderr.contains("is kept in"), "{done:?}");
+    let unsaved = send(&world, &file, 3, &["--must-save"]);
+    assert_eq!(unsaved.code, 10, "{unsaved:?}");
     std::fs::remove_dir(folder.join("next")).unwrap();
-    let text = send(&world, &file, 3, &[]).ok().json()["text"].to_string();
-    assert_eq!(text.matches("userword-").count(), 3, "{text}");
+    let saved = send(&world, &file, 4, &["--must-save"]).ok().json();
+    let text = saved["text"].to_string();
+    assert_eq!(text.matches("userword-").count(), 4, "{text}");
     assert_eq!(beside(&file), Vec::<PathBuf>::new());
 }
 

@@ -40,6 +40,33 @@ fn travels_and_comes_back(world: World) {
 on_both_claudes!(travels_and_comes_back);
 on_cli!(codex_0_166_0, CODEX_166, travels_and_comes_back);
 
+/// Whatever key the stores have, and wherever their chunks lie: the archive has none, and gets theirs.
+#[test]
+fn from_one_key_to_another() {
+    let world = |key: &str| {
+        let mut world = World::new(REJOIN);
+        world.set("REJOIN_SNAPSHOTS_KEY", &key.repeat(32));
+        let blobs = format!("file:{}", world.root().join("blobs").display());
+        world.set("REJOIN_BLOBS_URL", &blobs);
+        world
+    };
+    let (world, other) = (world("11"), world("22"));
+    let _first = world.say(1, &["-a", "demo"]);
+    let _second = world.say(2, &[]);
+    let file = export(&world);
+    import(&other, &file, &[]).ok();
+    let third = other.say(3, &[]);
+    assert_eq!(third["verdict"], "restored", "{third}");
+    let packed = std::fs::read(&file).unwrap();
+    let plain = World::new(REJOIN);
+    import(&plain, &export(&other), &[]).ok();
+    assert_eq!(plain.say(4, &[])["verdict"], "restored");
+    assert!(
+        packed.windows(12).any(|w| w == b"userword-1-e"),
+        "it is not sealed"
+    );
+}
+
 /// Messages with what they said before, what was removed, turns, changes that can be taken back.
 #[test]
 fn everything_is_there_again() {
