@@ -6,6 +6,7 @@
 )]
 
 mod suite {
+    mod archive;
     mod history;
     mod pins;
     mod schema;
