@@ -56,6 +56,7 @@ fn only_the_file_is_left(world: World) {
     }
     assert_eq!(beside(&file), Vec::<PathBuf>::new());
     assert_eq!(world.leftovers(), []);
+    drop(world);
 }
 
 on_both_claudes!(only_the_file_is_left);

@@ -35,6 +35,7 @@ fn travels_and_comes_back(world: World) {
     let fifth = world.say(5, &[]);
     assert_eq!(fifth["verdict"], "resumed", "{fifth}");
     world.assert_quiet();
+    drop(world);
 }
 
 on_both_claudes!(travels_and_comes_back);
