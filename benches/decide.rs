@@ -41,6 +41,7 @@ fn main() {
         },
         runtime: runtime.clone(),
         machine: "m".into(),
+        home: String::new(),
         files: vec![FileMark {
             path: "p".into(),
             length: 1,
@@ -76,6 +77,7 @@ fn main() {
                 provider_here: true,
                 session: SessionFact::Untouched,
                 snapshot: SnapshotFact::None,
+                elsewhere: false,
                 in_use: None,
                 forked_from: None,
             }),

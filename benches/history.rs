@@ -68,6 +68,7 @@ async fn open(path: &Path) -> Hub {
         store: Store::open_sqlite(path).await.unwrap(),
         clock: Clock,
         machine: "bench".into(),
+        vault: None,
     }
 }
 

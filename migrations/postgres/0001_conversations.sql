@@ -1,10 +1,11 @@
--- What the user sees. Times are microseconds since 1970 (UTC); ids are UUIDv7 (uuid).
+-- What the user sees. Times are microseconds since 1970 (UTC); ids are UUIDv7 (uuid). What is put in
+-- order is compared by its bytes, whatever the database's language.
 create table conversations (
     id          uuid    not null primary key,
-    handle      text    not null,
+    handle      text    collate "C" not null,
     key         text,
     title       text    not null,
-    agent       text    not null,
+    agent       text    collate "C" not null,
     workdir     text    not null,
     permission  text    not null,
     scope       text    not null check (scope in ('full', 'agent')),
@@ -48,7 +49,7 @@ create table turns (
     conversation_id uuid    not null references conversations (id) on delete cascade,
     message_id      uuid    not null,
     reply_id        uuid,
-    agent           text    not null,
+    agent           text    collate "C" not null,
     status          text    not null check (status in
         ('queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled', 'lost')),
     request         text    not null,
@@ -86,7 +87,7 @@ create table attempts (
     verdict     text    not null,
     reason      text,
     status      text    not null,
-    session_id  text    not null,
+    session_id  text    collate "C" not null,
     pin_id      uuid    not null,
     prompt_id   text    not null,
     plan        text    not null,
@@ -109,8 +110,8 @@ create index events_turn on events (turn_id, seq);
 create table pins (
     id              uuid    not null primary key,
     conversation_id uuid    not null references conversations (id) on delete cascade,
-    agent           text    not null,
-    session_id      text    not null,
+    agent           text    collate "C" not null,
+    session_id      text    collate "C" not null,
     state           text    not null check (state in ('open', 'confirmed', 'retired')),
     open_turn       uuid,
     retired_why     text,
@@ -124,7 +125,7 @@ create unique index pins_session on pins (agent, session_id);
 
 create table epochs (
     conversation_id uuid    not null references conversations (id) on delete cascade,
-    agent           text    not null,
+    agent           text    collate "C" not null,
     epoch           bigint not null,
     primary key (conversation_id, agent)
 );
@@ -132,7 +133,7 @@ create table epochs (
 -- What was found out about a binary: version, resume proven or not, what its totals cover.
 create table binaries (
     identity    text    not null primary key,
-    agent       text    not null,
+    agent       text    collate "C" not null,
     facts       text    not null,
     seen_at     bigint not null
 );

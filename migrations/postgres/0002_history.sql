@@ -43,8 +43,8 @@ alter table conversations add column outside_cost bigint;
 -- Sessions that were made outside. `source` says where one lies, if ours is a copy of it, and how far
 -- it was taken in.
 create table adoptions (
-    agent           text   not null,
-    session_id      text   not null,
+    agent           text   collate "C" not null,
+    session_id      text   collate "C" not null,
     conversation_id uuid   not null references conversations (id) on delete cascade,
     source          text   not null,
     adopted_at      bigint not null,
@@ -52,6 +52,23 @@ create table adoptions (
 );
 create index adoptions_of on adoptions (conversation_id);
 
--- Full text.
-alter table messages add column words tsvector generated always as (to_tsvector('simple', left(text, 200000))) stored;
-create index messages_words on messages using gin (words);
+-- Full text, beside the messages: whoever reads them does not read this. Signs are spaces and marks
+-- above and below letters are left out, so that words are found as in the other engine. A row of words
+-- holds no more than a mebibyte: this many letters always fit.
+create function rejoin_words(said text) returns text language sql immutable parallel safe as $$
+    select regexp_replace(normalize(translate(left(said, 150000),
+        '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 32)), nfd), '[\u0300-\u036f]', '', 'g')
+$$;
+create table messages_text (
+    message_id uuid     primary key references messages (id) on delete cascade,
+    words      tsvector not null
+);
+create index messages_text_words on messages_text using gin (words);
+insert into messages_text select id, to_tsvector('simple', rejoin_words(text)) from messages;
+create function rejoin_keep_words() returns trigger language plpgsql as $$ begin
+    insert into messages_text values (new.id, to_tsvector('simple', rejoin_words(new.text)))
+        on conflict (message_id) do update set words = excluded.words;
+    return null;
+end $$;
+create trigger messages_text_kept after insert or update of text on messages
+    for each row execute function rejoin_keep_words();

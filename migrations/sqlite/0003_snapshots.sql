@@ -1,10 +1,12 @@
--- Every chunk of every snapshot, wherever its bytes lie; `body` is null where they lie in an object
--- store. `at`: when somebody last relied on it, so that a sweep leaves alone what is being written.
+-- Every chunk of every snapshot, wherever its bytes lie: in `body`, or in an object store, where they
+-- are named after the chunk and `copy`. `at`: when somebody last relied on it, so that a sweep leaves
+-- alone what is being written.
 create table chunks (
     name    blob    not null primary key,
     length  integer not null,
     stored  integer not null,
     body    blob,
+    copy    integer,
     at      integer not null
 ) strict;
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::Hub;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
+use crate::lease::Lease;
 use crate::request::{TurnFlags, TurnRequest};
 
 /// A message as it comes in.
@@ -139,6 +140,10 @@ impl Hub {
         };
         tx.add_events(conversation.id, turn, now, &[event]).await?;
         let id = conversation.id;
+        let lease = match holder {
+            Some(holder) => self.first_lease(&mut tx, turn, holder).await?,
+            None => Lease::default(),
+        };
         let claimed = match (placed, tx.turn(turn).await?) {
             (Some(message), Some(turn)) => Some(Box::new(Claimed {
                 turn,
@@ -147,6 +152,7 @@ impl Hub {
                 request,
                 attempts: vec![],
                 taken_from: None,
+                lease,
             })),
             _ => None,
         };

@@ -5,6 +5,7 @@ use rejoin_store::{Attempt, Conversation, StoredTurn, Tx};
 
 use crate::Hub;
 use crate::error::{Error, Result};
+use crate::lease::{Lease, Taking};
 use crate::request::TurnRequest;
 
 /// What to do next for a conversation.
@@ -15,7 +16,7 @@ pub enum Next {
     /// Somebody holds a turn; whether that somebody lives is for the caller to find out.
     Held(Box<StoredTurn>),
     /// It is open in the agent's own terminal interface; whether that somebody lives, likewise.
-    Opened(String),
+    Opened(Box<Conversation>),
     Queued(TurnId),
 }
 
@@ -29,6 +30,7 @@ pub struct Claimed {
     pub attempts: Vec<Attempt>,
     /// Who held it before, if it was taken over.
     pub taken_from: Option<String>,
+    pub lease: Lease,
 }
 
 impl Hub {
@@ -37,9 +39,9 @@ impl Hub {
         if let Some(turn) = read.unfinished_turn(c).await? {
             return Ok(Next::Held(Box::new(turn)));
         }
-        let opened = read.conversation(c).await?.and_then(|c| c.opened_by);
-        if let Some(holder) = opened {
-            return Ok(Next::Opened(holder));
+        let conversation = read.conversation(c).await?;
+        if let Some(opened) = conversation.filter(|c| c.opened_by.is_some()) {
+            return Ok(Next::Opened(Box::new(opened)));
         }
         Ok(read
             .oldest_queued(c)
@@ -58,16 +60,23 @@ impl Hub {
             return Err(rejoin_store::Error::Conflict("somebody has opened it meanwhile").into());
         }
         tx.place_message(stored.message).await?;
+        let lease = self.first_lease(&mut tx, turn, holder).await?;
         tx.commit().await?;
-        self.claimed(turn).await
+        self.claimed(turn, lease).await
     }
 
     /// Takes a turn whose holder is gone.
-    pub async fn take_over(&self, turn: &StoredTurn, holder: &str) -> Result<Claimed> {
+    pub async fn take_over(
+        &self,
+        turn: &StoredTurn,
+        holder: &str,
+        taking: Taking,
+    ) -> Result<Claimed> {
         let mut tx = self.store.begin().await?;
         tx.take_over_turn(turn.id, turn.fence, holder).await?;
+        let lease = self.lease_taken(&mut tx, turn, taking).await?;
         tx.commit().await?;
-        let mut claimed = self.claimed(turn.id).await?;
+        let mut claimed = self.claimed(turn.id, lease).await?;
         claimed.taken_from.clone_from(&turn.holder);
         Ok(claimed)
     }
@@ -136,6 +145,8 @@ impl Hub {
             return Err(Error::Busy);
         }
         tx.set_opened_by(c, None, Some(holder)).await?;
+        let (_, until) = self.lease(&mut tx).await?;
+        tx.renew_open(c, holder, until).await?;
         Ok(tx.commit().await?)
     }
 
@@ -162,7 +173,7 @@ impl Hub {
             .is_some_and(|t| t.cancel))
     }
 
-    async fn claimed(&self, turn: TurnId) -> Result<Claimed> {
+    async fn claimed(&self, turn: TurnId, lease: Lease) -> Result<Claimed> {
         let mut read = self.store.read().await?;
         let turn = read.turn(turn).await?.ok_or_else(gone)?;
         let conversation = read
@@ -180,6 +191,7 @@ impl Hub {
             request,
             attempts,
             taken_from: None,
+            lease,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Time and randomness enter here, and nowhere else.
 
+use std::time::Duration;
+
 use rejoin_core::{ConversationId, MessageId, PinId, SessionId, SnapshotId, TurnId};
 
 use crate::error::{Error, Result};
@@ -12,6 +14,12 @@ impl Clock {
     /// Microseconds since 1970, UTC.
     pub fn now(self) -> i64 {
         jiff::Timestamp::now().as_microsecond()
+    }
+
+    /// Since the machine was started; goes on while it sleeps, and nobody sets it.
+    pub fn since_boot(self) -> Duration {
+        let clock = nix::time::ClockId::CLOCK_BOOTTIME;
+        nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
     }
 
     pub fn conversation_id(self) -> Result<ConversationId> {

@@ -1,5 +1,8 @@
 //! Named places at which a test can have this process die, as by `kill -9`. Inert in a release
 //! build; crosses process borders, because a shim or a second command must be able to outlive it.
+//! And what a test says of machines and leases: it has one of the former and no time for the latter.
+
+use std::time::Duration;
 
 /// Dies here if `REJOIN_FAIL` names this point.
 pub fn point(name: &str) {
@@ -8,4 +11,17 @@ pub fn point(name: &str) {
         let _dead = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
         std::process::abort();
     }
+}
+
+/// The name of the machine that a test plays.
+pub fn machine() -> Option<String> {
+    let said = || std::env::var("REJOIN_FAKE_MACHINE").ok();
+    if cfg!(debug_assertions) { said() } else { None }
+}
+
+/// How long a lease lasts in a test.
+pub fn lease() -> Option<Duration> {
+    let said = || std::env::var("REJOIN_FAKE_LEASE").ok();
+    let said = if cfg!(debug_assertions) { said() } else { None };
+    said?.parse().ok().map(Duration::from_millis)
 }

@@ -57,6 +57,11 @@ pub enum PinEnd {
         id: PinId,
         why: String,
     },
+    /// The place it lies in went away in the middle of the turn: only a snapshot can take its place.
+    Lost {
+        id: PinId,
+        why: String,
+    },
 }
 
 impl Hub {
@@ -149,6 +154,7 @@ impl Hub {
                 failures,
             } => tx.put_back_pin(*id, files, *failures, now).await?,
             PinEnd::Retire { id, why } => tx.retire_pin(*id, why, now).await?,
+            PinEnd::Lost { id, why } => tx.lose_pin(*id, why, now).await?,
         }
         if let Some(n) = settled.attempt {
             let session = settled.record.session_id.as_deref();

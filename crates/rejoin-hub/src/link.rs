@@ -17,7 +17,7 @@ pub trait HubLink: Send + Sync {
     fn clock(&self) -> Clock;
     fn machine(&self) -> &str;
     fn outlook(&self, claimed: &Claimed) -> impl Future<Output = Result<Outlook>> + Send;
-    fn offers(&self, outlook: &Outlook, pin: PinId) -> impl Future<Output = Result<Offers>> + Send;
+    fn offers(&self, outlook: &Outlook, pin: &Pin) -> impl Future<Output = Result<Offers>> + Send;
     fn restored(&self, claimed: &Claimed, pin: &Pin) -> impl Future<Output = Result<()>> + Send;
     fn rest(
         &self,
@@ -81,7 +81,7 @@ impl HubLink for Hub {
         Hub::outlook(self, c.id, c.scope, agent, Some(&claimed.message)).await
     }
 
-    async fn offers(&self, outlook: &Outlook, pin: PinId) -> Result<Offers> {
+    async fn offers(&self, outlook: &Outlook, pin: &Pin) -> Result<Offers> {
         Hub::offers(self, outlook, pin).await
     }
 

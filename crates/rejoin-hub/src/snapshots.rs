@@ -27,16 +27,18 @@ pub struct Offers {
 }
 
 impl Hub {
-    pub async fn offers(&self, outlook: &Outlook, pin: PinId) -> Result<Offers> {
+    pub async fn offers(&self, outlook: &Outlook, pin: &Pin) -> Result<Offers> {
         let mut offers = Offers::default();
         if self.vault.is_none() {
             return Ok(offers);
         }
         let (c, scope, state) = (outlook.conversation, outlook.kind, &outlook.scope);
         let mut read = self.store.read().await?;
-        for snapshot in read.snapshots_of_pin(pin, LOOK_BACK).await? {
+        for snapshot in read.snapshots_of_pin(pin.id, LOOK_BACK).await? {
+            let whose = (&snapshot.agent, &snapshot.session);
             let today = read.value_through(c, scope, state, snapshot.last_seq);
-            if snapshot.open || today.await? != Some(snapshot.value) {
+            let today = today.await? == Some(snapshot.value);
+            if snapshot.open || !today || whose != (&pin.agent, &pin.session) {
                 continue;
             }
             if snapshot.expired.is_some() {

@@ -246,6 +246,7 @@ impl<L: HubLink> Preparing<'_, L> {
             pty: prepared.command.pty,
             orphan_ms: Some(ORPHANED),
             wall_ms: claimed.request.timeout_ms,
+            lease_ms: claimed.lease.deadline(),
             grace_ms: GRACE,
             keep_background: claimed.request.keep_background,
             ..Spec::default()

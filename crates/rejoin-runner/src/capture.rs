@@ -9,7 +9,7 @@ use std::time::Duration;
 use rejoin_agents::{Adapter, Records, SessionAt};
 use rejoin_core::{FileMark, Pin, PinId, SessionFact};
 use rejoin_hub::{FAILED, PinEnd, STORED, Settled, fault};
-use rejoin_store::{Captured, ChunkList, ChunkRef, Manifest, ManifestFile, Snapshot, Vault};
+use rejoin_store::{Blobs, Captured, ChunkList, ChunkRef, Manifest, ManifestFile, Snapshot, Vault};
 
 use crate::error::Result;
 use crate::marks;
@@ -178,7 +178,8 @@ impl Capture<'_> {
         let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
         file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
         let rest = mark.length.saturating_sub(from);
-        let later = lines && rest <= WITH_THE_TURN && !self.vault.blobs.is_remote();
+        let here = matches!(self.vault.blobs, Blobs::Database);
+        let later = lines && rest <= WITH_THE_TURN && here;
         let mut file = file.take(rest);
         let kept = self.vault.keep(&mut file, known, captured, later, self.now);
         let chunks = kept.await.map_err(|e| e.to_string())?;

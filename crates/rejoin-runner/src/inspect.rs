@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Adapter, Facts, ProofEnv, ProofRow};
 use rejoin_core::Runtime;
-use rejoin_hub::HubLink;
+use rejoin_hub::{Hub, HubLink};
+use rejoin_store::StoredTurn;
 
 use crate::binary::{find_out, identity, program_of, version};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
+use crate::lease::{Hands, hands};
 use crate::leftovers::MARKERS;
+use crate::place::Place;
 use crate::process::tree;
 use crate::prove::{Subject, matrix, no_resume};
 
@@ -28,6 +31,12 @@ pub fn program(config: &RunnerConfig, adapter: &'static dyn Adapter) -> Option<P
 pub async fn known(link: &impl HubLink, path: &Path) -> Result<Option<Facts>> {
     let identity = identity(path).map_err(Error::io(format!("looking at {}", path.display())))?;
     Ok(link.binary(&identity).await?)
+}
+
+/// Is somebody following this turn, as far as can be seen from this home?
+pub async fn is_attended(hub: &Hub, home: &Path, turn: &StoredTurn) -> Result<bool> {
+    let here = Place::seen_from(home);
+    Ok(hands(hub, &here, turn).await? == Hands::Held)
 }
 
 /// What `--version` says.

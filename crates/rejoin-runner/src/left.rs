@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use rejoin_hub::{AttemptPlan, Claimed};
-use rejoin_store::{Attempt, StoredTurn};
+use rejoin_store::Attempt;
 
 use crate::attempt::boot;
 use crate::error::{Error, Result};
-use crate::holder::Holder;
 use crate::leftovers;
+use crate::place::{HolderAt, Place};
 use crate::shim::{Begun, End, begun, void};
 
 /// What a turn without a living holder is doing.
@@ -19,15 +19,31 @@ pub(crate) enum Left {
     Running,
     /// It ended, and nobody has settled it.
     Ended,
+    /// What was left of it lies elsewhere.
+    Elsewhere,
 }
 
-pub(crate) fn left(folder: &Path, claimed: &Claimed, attempt: &Attempt) -> Result<Left> {
+pub(crate) fn left(
+    folder: &Path,
+    claimed: &Claimed,
+    attempt: &Attempt,
+    here: &Place,
+) -> Result<Left> {
+    let place = claimed.turn.place.as_deref().and_then(|p| p.parse().ok());
+    let elsewhere = |place: &Place| !here.is_same_home(place);
+    if place.as_ref().is_some_and(elsewhere) {
+        return Ok(Left::Elsewhere);
+    }
     if AttemptPlan::read(attempt)?.boot != boot()? {
         // Whether it had begun cannot be known any more, so it is not tried again.
         return Ok(Left::Ended);
     }
     if !folder.exists() {
-        // Of another home on the same store, perhaps: then its processes tell.
+        // A copy of a home is not that home.
+        if place.as_ref().is_some_and(|place| place != here) {
+            return Ok(Left::Elsewhere);
+        }
+        // Of a build that did not say where: then its processes tell.
         let living = !leftovers::marked(&claimed.turn.id.to_string()).is_empty();
         return Ok(if living {
             Left::Running
@@ -71,15 +87,7 @@ pub(crate) fn from_another_boot(claimed: &Claimed) -> Result<bool> {
     let before = claimed
         .taken_from
         .as_deref()
-        .and_then(|h| h.parse::<Holder>().ok());
+        .and_then(|h| h.parse::<HolderAt>().ok());
     let now = boot()?;
-    Ok(before.is_some_and(|holder| holder.boot != now))
-}
-
-pub(crate) fn held_by_the_living(turn: &StoredTurn) -> bool {
-    turn.holder.as_deref().is_some_and(lives)
-}
-
-pub(crate) fn lives(holder: &str) -> bool {
-    holder.parse::<Holder>().is_ok_and(|h| h.is_alive())
+    Ok(before.is_some_and(|holder| holder.process.boot != now))
 }

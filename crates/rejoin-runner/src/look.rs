@@ -116,10 +116,19 @@ pub async fn look(
     let own =
         outlook.inherited.is_none() || outlook.best().is_some_and(|c| c.forked_from.is_none());
     let open = |pin: &Pin| matches!(pin.state, PinState::Open(_));
-    let good = session.as_ref().is_some_and(|s| s.fact.usable());
-    let wanting = pin.filter(|pin| own && session.is_some() && (!good || open(pin)));
+    // What somebody added here by hand is not to be put away.
+    let replaceable = |pin: &Pin, fact: SessionFact| match fact {
+        SessionFact::Untouched | SessionFact::Verified => open(pin),
+        SessionFact::Changed => elsewhere || open(pin),
+        SessionFact::Missing | SessionFact::Dirty | SessionFact::Damaged | SessionFact::Unknown => {
+            true
+        }
+    };
+    let wanting = pin.zip(session.as_ref()).filter(|(pin, session)| {
+        own && adapter.is_session_id(&pin.session) && replaceable(pin, session.fact)
+    });
     let offers = match wanting {
-        Some(pin) => link.offers(&outlook, pin.id).await?,
+        Some((pin, _)) => link.offers(&outlook, pin).await?,
         None => Offers::default(),
     };
     // Not checked yet: only if it comes to that.
@@ -253,6 +262,12 @@ impl Looked {
             adapter: self.adapter,
             home: &self.home,
         }
+    }
+
+    /// Somebody added to the session here.
+    pub(crate) fn went_on(&self) -> bool {
+        let changed = |s: &SessionLook| s.fact == SessionFact::Changed;
+        !self.elsewhere && self.session.as_ref().is_some_and(changed)
     }
 
     pub fn situation<'a>(

@@ -97,7 +97,8 @@ impl Runner {
         let c = opening.conversation.id;
         let holder = self.holder()?;
         self.hub.hold_open(c, &holder).await?;
-        let opened = self.hand_over(opening, &holder).await;
+        let sitting = self.hand_over(opening, &holder);
+        let opened = self.holding_open(c, &holder, sitting).await;
         self.hub.release_open(c, &holder).await?;
         opened
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rejoin_agents::{End as AgentEnd, EndCause, Ran, StreamParser};
-use rejoin_core::{EventBody, SessionId};
+use rejoin_core::{Class, EventBody, Failure, Outcome, SessionId};
 use rejoin_hub::{Claimed, HubLink, fault};
 use tokio::sync::watch;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::leftovers;
 use crate::process::ShimChild;
-use crate::shim::{Begun, End, Order, Why, begun, void};
+use crate::shim::{Begun, End, KNOWS_LEASES, Order, Why, begun, void};
 use crate::shim_link::{News, ShimLink};
 use crate::spool::{Piece, SpoolReader};
 
@@ -59,6 +59,7 @@ impl<L: HubLink> Pump<'_, L> {
         let mut shim: Option<ShimLink> = None;
         let (mut cancelled, mut told, mut skipped) = (false, false, 0);
         let (mut wrong, mut stopped) = (false, false);
+        let mut leased = None;
         let mut pause = SOON;
         let mut cancel = self.cancel.clone();
         let mut look = tokio::time::interval(LOOK_FOR_CANCEL);
@@ -92,6 +93,14 @@ impl<L: HubLink> Pump<'_, L> {
                     None => ShimLink::connect(self.folder).await,
                 };
                 shim = link.unwrap_or(None);
+            }
+            let deadline = self.claimed.lease.deadline();
+            let knows = |link: &ShimLink| link.hello().shim >= KNOWS_LEASES;
+            if let Some(until_ms) = deadline.filter(|_| deadline != leased)
+                && shim.as_ref().is_some_and(knows)
+                && tell(&mut shim, Order::Lease { until_ms }).await
+            {
+                leased = deadline;
             }
             for answer in answers {
                 let _heard = tell(&mut shim, Order::Stdin { data: answer.line }).await;
@@ -136,13 +145,20 @@ impl<L: HubLink> Pump<'_, L> {
                 EventBody::warning(format!("{skipped} bytes of over-long lines were skipped"));
             self.commit(&[note], out.offset()).await?;
         }
-        let ran = parser.finish(&AgentEnd {
+        let mut ran = parser.finish(&AgentEnd {
             code: end.code,
             signal: end.signal,
             cause,
             torn,
             asked_session: self.asked.clone(),
         });
+        // The CLI's word for having been interrupted is not the cause.
+        if end.why == Why::LeaseRanOut && !matches!(ran.outcome, Outcome::Succeeded) {
+            let message =
+                "nobody was left to follow it, and the store did not hear of it in time".into();
+            let class = Class::Lost;
+            ran.outcome = Outcome::Lost(Failure { class, message });
+        }
         let leftovers = end
             .leftovers
             .iter()
@@ -314,5 +330,7 @@ fn cause(end: &End, cancelled: bool) -> EndCause {
         Why::SpoolFull => EndCause::SpoolFull,
         Why::DiskFull => EndCause::DiskFull,
         Why::NotStarted => EndCause::NotStarted,
+        // What it last said is all there is.
+        Why::LeaseRanOut => EndCause::Unseen,
     }
 }

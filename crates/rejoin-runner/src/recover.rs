@@ -5,20 +5,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use rejoin_core::{ConversationId, TurnId};
-use rejoin_hub::{Accepted, AttemptPlan, Claimed, Next};
-use rejoin_store::Attempt;
+use rejoin_hub::{Accepted, AttemptPlan, Claimed, Next, Taking};
+use rejoin_store::{Attempt, Conversation, StoredTurn};
 use tokio::sync::watch;
 
 use crate::attempt::run_folder;
 use crate::error::{Error, Result};
-use crate::holder::Holder;
-use crate::left::{Left, from_another_boot, held_by_the_living, left, lives};
+use crate::lease::{Hands, hands, is_open};
+use crate::left::{Left, from_another_boot, left};
 use crate::pump::Pump;
 use crate::settle::{Written, clear_away, refused_cleanly, settle};
 use crate::turn::{IfBusy, Runner};
 
 /// How often a turn in other hands is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
+
+/// After this a folder belongs to no turn that anybody still asks for.
+const FORGOTTEN: Duration = Duration::from_hours(30 * 24);
 
 impl Runner {
     /// Settles every turn that ended while nobody was there. Leaves those that still run alone.
@@ -28,10 +31,10 @@ impl Runner {
         let mut troubles = vec![];
         let running = self.hub.store.read().await?.running_turns().await;
         for turn in running? {
-            if held_by_the_living(&turn) {
+            let Hands::Free(taking) = hands(&self.hub, self.here()?, &turn).await? else {
                 continue;
-            }
-            let taken = self.hub.take_over(&turn, &me()?).await;
+            };
+            let taken = self.hub.take_over(&turn, &self.holder()?, taking).await;
             match taken {
                 Ok(claimed) => {
                     if let Err(error) = self.pick_up(&claimed, Patience::Leave).await {
@@ -55,18 +58,21 @@ impl Runner {
             let mut read = self.hub.store.read().await?;
             read.opened().await?
         };
-        for (c, holder) in opened {
-            self.release_if_dead(c, &holder).await?;
+        for conversation in opened {
+            self.release_if_dead(&conversation).await?;
         }
         Ok(())
     }
 
-    /// True: that holder lives.
-    async fn release_if_dead(&self, c: ConversationId, holder: &str) -> Result<bool> {
-        if lives(holder) {
+    /// True: whoever has it open lives.
+    async fn release_if_dead(&self, c: &Conversation) -> Result<bool> {
+        let Some(holder) = &c.opened_by else {
+            return Ok(false);
+        };
+        if is_open(&self.hub, self.here()?, c).await? {
             return Ok(true);
         }
-        match self.hub.release_open(c, holder).await {
+        match self.hub.release_open(c.id, holder).await {
             Err(error) if !error.is_conflict() => Err(error.into()),
             Ok(()) | Err(_) => Ok(false),
         }
@@ -91,11 +97,6 @@ impl Runner {
         }
     }
 
-    /// Who this process is, as a holder of turns.
-    pub fn holder(&self) -> Result<String> {
-        me()
-    }
-
     /// Runs what is queued in a conversation, in order, until `turn` has ended.
     pub async fn run_until(
         &self,
@@ -118,7 +119,7 @@ impl Runner {
             }
             match self.hub.next(c).await? {
                 Next::Idle => {}
-                Next::Queued(next) => match self.hub.claim(next, &me()?).await {
+                Next::Queued(next) => match self.hub.claim(next, &self.holder()?).await {
                     Ok(claimed) => {
                         rejoin_hub::fault::point("after_claim");
                         if next == turn {
@@ -129,24 +130,34 @@ impl Runner {
                     Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error.into()),
                 },
-                Next::Held(held) if held_by_the_living(&held) => {
-                    tokio::time::sleep(LOOK_AGAIN).await;
-                }
-                Next::Opened(holder) => {
-                    if self.release_if_dead(c, &holder).await? {
+                Next::Held(held) => match hands(&self.hub, self.here()?, &held).await? {
+                    Hands::Held => tokio::time::sleep(LOOK_AGAIN).await,
+                    Hands::Free(taking) => self.take_up(&held, taking, turn, cancel).await?,
+                },
+                Next::Opened(opened) => {
+                    if self.release_if_dead(&opened).await? {
                         tokio::time::sleep(LOOK_AGAIN).await;
                     }
                 }
-                Next::Held(held) => match self.hub.take_over(&held, &me()?).await {
-                    Ok(claimed) if held.id == turn => {
-                        self.pick_up(&claimed, Patience::Wait(cancel.clone()))
-                            .await?;
-                    }
-                    Ok(claimed) => self.let_finish(&claimed, cancel.clone()).await?,
-                    Err(error) if error.is_conflict() => {}
-                    Err(error) => return Err(error.into()),
-                },
             }
+        }
+    }
+
+    /// Takes over a turn that nobody holds: `ours`, or one that comes before it.
+    async fn take_up(
+        &self,
+        held: &StoredTurn,
+        taking: Taking,
+        ours: TurnId,
+        cancel: &watch::Receiver<bool>,
+    ) -> Result<()> {
+        match self.hub.take_over(held, &self.holder()?, taking).await {
+            Ok(claimed) if held.id == ours => {
+                self.pick_up(&claimed, Patience::Wait(cancel.clone())).await
+            }
+            Ok(claimed) => self.let_finish(&claimed, cancel.clone()).await,
+            Err(error) if error.is_conflict() => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -179,23 +190,25 @@ impl Runner {
             .rev()
             .find(|a| a.status == "running")
         else {
-            // After a power cut the store may have forgotten that it was started.
-            if from_another_boot(claimed)? {
+            // After a power cut a file may have forgotten that it was started; a server does not, and
+            // whoever held it can begin nothing any more.
+            if !self.hub.store.is_shared() && from_another_boot(claimed)? {
                 return self.lose(claimed).await;
             }
             return Ok(self.hub.requeue(claimed).await?);
         };
         let folder = run_folder(&self.config, claimed, &attempt.prompt_id);
-        match (left(&folder, claimed, attempt)?, &patience) {
+        match (left(&folder, claimed, attempt, self.here()?)?, &patience) {
+            (Left::Elsewhere, _) => self.lose_elsewhere(claimed, attempt).await,
             (Left::NotBegun, _) => Ok(self.hub.requeue(claimed).await?),
             (Left::Running, Patience::Leave) => Ok(self.hub.let_go(claimed).await?),
             (Left::Running, Patience::Wait(cancel)) => {
-                self.settle_left(claimed, attempt, &folder, cancel.clone())
-                    .await
+                let settling = self.settle_left(claimed, attempt, &folder, cancel.clone());
+                self.holding(claimed, settling).await
             }
             (Left::Ended, _) => {
-                self.settle_left(claimed, attempt, &folder, watch::channel(false).1)
-                    .await
+                let settling = self.settle_left(claimed, attempt, &folder, watch::channel(false).1);
+                self.holding(claimed, settling).await
             }
         }
     }
@@ -264,7 +277,11 @@ impl Runner {
                 continue;
             };
             let stored = self.hub.store.read().await?.turn(turn).await;
-            let over = stored?.is_none_or(|t| t.status.ended());
+            let over = match stored? {
+                Some(turn) => turn.status.ended(),
+                // Of another store that this home is used with, perhaps: not ours to end.
+                None => is_old(&entry.path()),
+            };
             if over {
                 drop(fs_err::remove_dir_all(entry.path()));
             }
@@ -273,13 +290,14 @@ impl Runner {
     }
 }
 
+/// So old that no turn of any store is in it any more.
+fn is_old(folder: &Path) -> bool {
+    let changed = fs_err::metadata(folder).and_then(|meta| meta.modified());
+    let age = changed.ok().and_then(|at| at.elapsed().ok());
+    age.is_some_and(|age| age > FORGOTTEN)
+}
+
 enum Patience {
     Leave,
     Wait(watch::Receiver<bool>),
-}
-
-fn me() -> Result<String> {
-    Holder::me()
-        .map(|h| h.to_string())
-        .map_err(Error::io("finding out who this process is"))
 }

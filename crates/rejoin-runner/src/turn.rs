@@ -1,5 +1,6 @@
 //! Runs one claimed turn: look, decide, run, settle; once more if the CLI refused its session.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
@@ -12,6 +13,7 @@ use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::look::{Looked, look};
 use crate::outside::Taken;
+use crate::place::Place;
 use crate::process::ShimChild;
 use crate::pump::{Pump, Pumped};
 use crate::settle::{Written, clear_away, refused_cleanly, settle};
@@ -26,6 +28,7 @@ pub struct Runner {
     pub config: RunnerConfig,
     /// Goes up when something was committed.
     pub wake: watch::Sender<u64>,
+    pub(crate) place: OnceLock<Place>,
 }
 
 /// What to do about a session that a process which is not ours is writing.
@@ -41,6 +44,7 @@ impl Runner {
             hub,
             config,
             wake: watch::Sender::new(0),
+            place: OnceLock::new(),
         }
     }
 
@@ -52,7 +56,8 @@ impl Runner {
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
     ) -> Result<()> {
-        match self.attempts(claimed, if_busy, cancel).await {
+        let attempts = self.attempts(claimed, if_busy, cancel);
+        match self.holding(claimed, attempts).await {
             Ok(()) => Ok(()),
             Err(
                 error @ (Error::WouldReseed { .. }
@@ -157,6 +162,7 @@ impl Runner {
         early: &mut Option<ShimChild>,
     ) -> Result<(Looked, Taken)> {
         let mut taken = Taken::default();
+        let mut again = 2;
         loop {
             // What a retry was to come after was settled when it was asked for.
             if claimed.request.fresh != Some(FreshWish::Retry) {
@@ -177,6 +183,11 @@ impl Runner {
             .await?;
             fault::point("after_look");
             let held = decide(&looked.situation(&claimed.turn.agent, &claimed.request)).plan;
+            // Whoever used it is done since it was asked what was said there.
+            if again > 0 && looked.went_on() && !matches!(held, Err(Hold::InUse { .. })) {
+                again -= 1;
+                continue;
+            }
             if if_busy == IfBusy::Fail || !matches!(held, Err(Hold::InUse { .. })) {
                 return Ok((looked, taken));
             }
@@ -268,7 +279,7 @@ impl Runner {
     }
 }
 
-fn without_a_run(
+pub(crate) fn without_a_run(
     status: TurnStatus,
     failure: Failure,
     attempt: Option<i64>,

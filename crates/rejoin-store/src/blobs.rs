@@ -4,7 +4,10 @@ mod files;
 mod objects;
 mod s3;
 
-pub use objects::{Listed, Objects};
+pub(crate) use objects::PAGE;
+pub use objects::{Listed, ObjectName, Objects};
+
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
@@ -27,6 +30,8 @@ pub struct BlobsConfig {
     pub session_token: Option<String>,
     /// Whether an endpoint may begin with `http://`.
     pub allow_http: bool,
+    /// How long one try of a call may take; none: ten seconds.
+    pub patience: Option<Duration>,
 }
 
 impl Blobs {
@@ -39,7 +44,7 @@ impl Blobs {
         if let Some(path) = url.strip_prefix("file:") {
             // `file:///x` is `file:/x`.
             let path = path.strip_prefix("//").unwrap_or(path);
-            return Ok(Self::Objects(Objects::files(path)?));
+            return Ok(Self::Objects(Objects::files(path, config)?));
         }
         if let Some(rest) = url.strip_prefix("s3://") {
             return Ok(Self::Objects(Objects::s3(rest, config)?));

@@ -3,15 +3,18 @@
 //! A command is one thing after the other: it makes do with a single connection, which saves it a
 //! thread and half of the opening. Only if the writer is taken does a reader get its own.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use crate::db::{Ask, Val, bind};
+use crate::db::{Ask, Val};
+use crate::engine::Connection;
 use crate::error::{Error, Result};
+use crate::open::postgres::Server;
 use crate::{conversations, messages, pins, turns};
 
 /// How long a transaction waits for another one of this process.
@@ -22,55 +25,89 @@ const KEPT: usize = 4;
 /// A store that is open. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// None once it is closed.
-    writer: Arc<AsyncMutex<Option<SqliteConnection>>>,
-    readers: Arc<Readers>,
+    /// None once it is closed, and while a lost connection has not been replaced.
+    writer: Arc<AsyncMutex<Option<Connection>>>,
+    home: Arc<Home>,
 }
 
+/// Where connections come from, and where those that are not needed stay.
 #[derive(Debug)]
-struct Readers {
-    options: SqliteConnectOptions,
-    idle: Mutex<Vec<SqliteConnection>>,
+struct Home {
+    origin: Origin,
+    idle: Mutex<Vec<Connection>>,
+    closed: AtomicBool,
+}
+
+/// How to connect once more.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// For reading only.
+    Sqlite(SqliteConnectOptions),
+    Postgres(Server),
 }
 
 impl Store {
-    pub(crate) fn new(writer: SqliteConnection, readers: SqliteConnectOptions) -> Self {
-        let readers = Readers {
-            options: readers,
+    pub(crate) fn new(writer: Connection, origin: Origin) -> Self {
+        let home = Home {
+            origin,
             idle: Mutex::default(),
+            closed: AtomicBool::new(false),
         };
         Self {
             writer: Arc::new(AsyncMutex::new(Some(writer))),
-            readers: Arc::new(readers),
+            home: Arc::new(home),
         }
+    }
+
+    /// Other machines may use it too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.home.origin, Origin::Postgres(_))
     }
 
     /// A write transaction. It takes the engine's write lock at once, so what it reads stays true.
     pub async fn begin(&self) -> Result<Tx> {
         let lock = Arc::clone(&self.writer).lock_owned();
-        let writer = tokio::time::timeout(WRITER_MAY_TAKE, lock)
+        let mut writer = tokio::time::timeout(WRITER_MAY_TAKE, lock)
             .await
             .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
+        let used = writer.is_some();
+        if !used {
+            *writer = Some(self.home.replace().await?);
+        }
         // Open from here on: who drops this while it begins must take it back as well.
         let mut tx = Tx {
             writer: Some(writer),
-            open: true,
+            state: State::Open,
         };
-        tx.run("begin immediate", vec![]).await?;
+        match tx.connection()?.begin().await {
+            // Nothing was done over it: a server that was restarted meanwhile costs no command.
+            Err(error) if error.is_lost() && used => {
+                tx.give_up();
+                if let Some(writer) = tx.writer.as_mut() {
+                    **writer = Some(self.home.replace().await?);
+                }
+                tx.state = State::Open;
+                tx.connection()?.begin().await?;
+            }
+            begun => begun?,
+        }
         Ok(tx)
     }
 
     /// A connection for looking only. Not to be held while beginning a transaction.
     pub async fn read(&self) -> Result<Read> {
-        if let Ok(writer) = Arc::clone(&self.writer).try_lock_owned() {
-            return Ok(Read(Lent::Writer(writer)));
+        let home = Arc::clone(&self.home);
+        if let Ok(mut writer) = Arc::clone(&self.writer).try_lock_owned() {
+            if writer.is_none() && self.is_shared() {
+                *writer = Some(self.home.replace().await?);
+            }
+            return Ok(Read(Lent::Writer(writer, home)));
         }
-        let idle = self.readers.idle().pop();
+        let idle = self.home.idle().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => self.readers.options.connect().await?,
+            None => self.home.another().await?,
         };
-        let home = Arc::clone(&self.readers);
         Ok(Read(Lent::Reader(Some(connection), home)))
     }
 
@@ -88,44 +125,85 @@ impl Store {
         ];
         if let Some(writer) = self.writer.lock().await.as_mut() {
             for sql in end {
-                drop(writer.prepare(sql.into_sql_str()).await);
+                writer.plan(sql).await;
             }
         }
     }
 
     /// Waits until everything is closed. A command need not: what is committed is kept.
     pub async fn close(&self) {
-        self.readers.idle().clear();
+        self.home.closed.store(true, Ordering::Relaxed);
+        self.home.idle().clear();
         if let Some(writer) = self.writer.lock().await.take() {
-            drop(writer.close().await);
+            writer.close().await;
         }
     }
 }
 
-impl Readers {
-    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
+impl Home {
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more, for reading.
+    async fn another(&self) -> Result<Connection> {
+        match &self.origin {
+            Origin::Sqlite(options) => Ok(Connection::Sqlite(options.connect().await?)),
+            Origin::Postgres(server) => {
+                Ok(Connection::Postgres(Box::new(server.connect(false).await?)))
+            }
+        }
+    }
+
+    /// In the place of one that was lost.
+    async fn replace(&self) -> Result<Connection> {
+        match &self.origin {
+            Origin::Postgres(server) if !self.closed.load(Ordering::Relaxed) => {
+                let served = server.connect(true).await?;
+                Ok(Connection::Postgres(Box::new(served)))
+            }
+            // A file is not lost; what is closed stays so.
+            Origin::Postgres(_) | Origin::Sqlite(_) => Err(closed()),
+        }
     }
 }
 
 /// A write transaction; dropped without commit, it never was.
 #[derive(Debug)]
 pub struct Tx {
-    writer: Option<OwnedMutexGuard<Option<SqliteConnection>>>,
-    open: bool,
+    writer: Option<OwnedMutexGuard<Option<Connection>>>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// A statement was refused by the engine: all that is left is to take it back.
+    Failed,
+    Over,
 }
 
 impl Tx {
     pub async fn commit(mut self) -> Result<()> {
+        // PostgreSQL would take it back here, and say nothing.
+        if self.state == State::Failed {
+            return Err(Error::Failed);
+        }
         self.run("commit", vec![]).await?;
-        self.open = false;
+        self.state = State::Over;
         Ok(())
     }
 
     /// Runs a change, says how many rows it met.
     pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
-        let done = bind(sql, values).execute(self.connection()?).await?;
-        Ok(done.rows_affected())
+        let done = self.connection()?.run(sql, values).await;
+        if let Err(error) = &done {
+            self.state = State::Failed;
+            if error.is_lost() {
+                self.give_up();
+            }
+        }
+        done
     }
 
     /// A compare-and-set: meeting no row means somebody was faster.
@@ -145,14 +223,18 @@ impl Tx {
 impl Drop for Tx {
     /// Takes it back before anybody else gets the writer.
     fn drop(&mut self) {
-        let Some(mut writer) = self.writer.take().filter(|_| self.open) else {
+        let Some(mut writer) = self.writer.take().filter(|_| self.state != State::Over) else {
             return;
         };
         // Without a runtime the process is about to end, and the engine takes it back itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Some(connection) = writer.as_mut() {
-                    drop(bind("rollback", vec![]).execute(connection).await);
+                if let Some(connection) = writer.as_mut()
+                    && connection.run("rollback", vec![]).await.is_err()
+                    && matches!(connection, Connection::Postgres(_))
+                {
+                    // The server takes it back when the line is cut.
+                    *writer = None;
                 }
             });
         }
@@ -165,8 +247,23 @@ pub struct Read(Lent);
 
 #[derive(Debug)]
 enum Lent {
-    Writer(OwnedMutexGuard<Option<SqliteConnection>>),
-    Reader(Option<SqliteConnection>, Arc<Readers>),
+    Writer(OwnedMutexGuard<Option<Connection>>, Arc<Home>),
+    Reader(Option<Connection>, Arc<Home>),
+}
+
+impl Lent {
+    fn slot(&mut self) -> &mut Option<Connection> {
+        match self {
+            Self::Writer(guard, _) => guard,
+            Self::Reader(connection, _) => connection,
+        }
+    }
+
+    fn home(&self) -> Arc<Home> {
+        match self {
+            Self::Writer(_, home) | Self::Reader(_, home) => Arc::clone(home),
+        }
+    }
 }
 
 impl Drop for Read {
@@ -181,19 +278,46 @@ impl Drop for Read {
 }
 
 impl Ask for Tx {
-    fn connection(&mut self) -> Result<&mut SqliteConnection> {
+    fn connection(&mut self) -> Result<&mut Connection> {
         let writer = self.writer.as_mut().and_then(|guard| guard.as_mut());
         writer.ok_or_else(closed)
+    }
+
+    /// What it did so far would go with the connection.
+    fn may_ask_again(&self) -> bool {
+        false
+    }
+
+    async fn renew(&mut self) -> Result<()> {
+        Err(closed())
+    }
+
+    fn give_up(&mut self) {
+        self.state = State::Failed;
+        if let Some(writer) = self.writer.as_mut() {
+            **writer = None;
+        }
     }
 }
 
 impl Ask for Read {
-    fn connection(&mut self) -> Result<&mut SqliteConnection> {
-        match &mut self.0 {
-            Lent::Writer(guard) => guard.as_mut(),
-            Lent::Reader(connection, _) => connection.as_mut(),
-        }
-        .ok_or_else(closed)
+    fn connection(&mut self) -> Result<&mut Connection> {
+        self.0.slot().as_mut().ok_or_else(closed)
+    }
+
+    /// Each question stands alone. A file does not get lost.
+    fn may_ask_again(&self) -> bool {
+        matches!(self.0.home().origin, Origin::Postgres(_))
+    }
+
+    async fn renew(&mut self) -> Result<()> {
+        let another = self.0.home().replace().await?;
+        *self.0.slot() = Some(another);
+        Ok(())
+    }
+
+    fn give_up(&mut self) {
+        *self.0.slot() = None;
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Conversation {
     pub archived_at: Option<i64>,
     /// Who has it open in the agent's own terminal interface.
     pub opened_by: Option<String>,
+    /// By the clock of a store that is shared: until then nobody elsewhere takes it.
+    pub opened_until: Option<i64>,
     /// No turn of it resumes.
     pub fresh: bool,
     pub created_at: i64,
@@ -93,9 +95,9 @@ pub struct ListFilter {
 
 pub(crate) const STAMP: &str = "update conversations set updated_at = $2 where id = $1";
 pub(crate) const NEIGHBOURS: &str = "select handle from
-    (select handle from conversations where handle < $1 order by handle desc limit 1)
+    (select handle from conversations where handle < $1 order by handle desc limit 1) as below
     union all select handle from
-    (select handle from conversations where handle > $1 order by handle limit 1)";
+    (select handle from conversations where handle > $1 order by handle limit 1) as above";
 
 impl Tx {
     pub async fn add_conversation(&mut self, new: &NewConversation) -> Result<()> {
@@ -216,7 +218,7 @@ impl Tx {
         was: Option<&str>,
         now: Option<&str>,
     ) -> Result<()> {
-        let sql = "update conversations set opened_by = $3
+        let sql = "update conversations set opened_by = $3, opened_until = null
             where id = $1 and (opened_by = $2 or (opened_by is null and $2 is null))";
         self.must(sql, vals![id.uuid(), was, now], "somebody else has it open")
             .await
@@ -244,14 +246,10 @@ impl Read {
         by_key(self, key).await
     }
 
-    /// Those that somebody has open, or had; and who.
-    pub async fn opened(&mut self) -> Result<Vec<(ConversationId, String)>> {
-        let sql = "select id, opened_by from conversations where opened_by is not null";
-        rows(self, sql, vec![])
-            .await?
-            .iter()
-            .map(|r| Ok((ConversationId::from_uuid(r.id("id")?), r.text("opened_by")?)))
-            .collect()
+    /// Those that somebody has open, or had.
+    pub async fn opened(&mut self) -> Result<Vec<Conversation>> {
+        let sql = "select * from conversations where opened_by is not null";
+        rows(self, sql, vec![]).await?.iter().map(read).collect()
     }
 
     /// At most three whose handle begins so: none, the one, or proof that it is not unique.
@@ -364,6 +362,7 @@ fn read(row: &Row) -> Result<Conversation> {
         redirect_to: row.maybe_id("redirect_to")?.map(ConversationId::from_uuid),
         archived_at: row.maybe_int("archived_at")?,
         opened_by: row.maybe_text("opened_by")?,
+        opened_until: row.maybe_int("opened_until")?,
         fresh: row.int("fresh")? != 0,
         created_at: row.int("created_at")?,
         updated_at: row.int("updated_at")?,

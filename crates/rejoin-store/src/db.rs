@@ -1,18 +1,30 @@
 //! Values in, rows out: one SQL text for every engine. A new engine is a variant here and in
-//! `connections.rs`, a folder of migrations and a line in `open.rs`; nothing above knows which.
+//! `engine.rs`, a folder of migrations and an opener in `open/`; nothing above knows which.
 
+use std::future::Future;
 use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{Row as _, Sqlite};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
+use crate::engine::{Connection, unescaped};
 use crate::error::{Error, Result};
 
 /// What can be asked of a transaction and of a reading connection alike.
 pub(crate) trait Ask {
-    fn connection(&mut self) -> Result<&mut SqliteConnection>;
+    fn connection(&mut self) -> Result<&mut Connection>;
+
+    /// Should the connection get lost, nothing is lost with it, and there may be another.
+    fn may_ask_again(&self) -> bool;
+
+    /// Another one, in the place of one that was given up.
+    fn renew(&mut self) -> impl Future<Output = Result<()>> + Send;
+
+    /// It is not to be used any more.
+    fn give_up(&mut self);
 }
 
 pub(crate) async fn rows(
@@ -20,8 +32,19 @@ pub(crate) async fn rows(
     sql: &'static str,
     values: Vec<Val>,
 ) -> Result<Vec<Row>> {
-    let found = bind(sql, values).fetch_all(at.connection()?).await?;
-    Ok(found.into_iter().map(Row).collect())
+    let again = at.may_ask_again().then(|| values.clone());
+    let found = at.connection()?.all(sql, values).await;
+    match (found, again) {
+        (Err(error), again) if error.is_lost() => {
+            at.give_up();
+            let Some(values) = again else {
+                return Err(error);
+            };
+            at.renew().await?;
+            at.connection()?.all(sql, values).await
+        }
+        (found, _) => found,
+    }
 }
 
 pub(crate) async fn one(
@@ -29,24 +52,7 @@ pub(crate) async fn one(
     sql: &'static str,
     values: Vec<Val>,
 ) -> Result<Option<Row>> {
-    Ok(bind(sql, values)
-        .fetch_optional(at.connection()?)
-        .await?
-        .map(Row))
-}
-
-pub(crate) fn bind(
-    sql: &'static str,
-    values: Vec<Val>,
-) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
-    values
-        .into_iter()
-        .fold(sqlx::query(sql), |query, value| match value {
-            Val::Int(v) => query.bind(v),
-            Val::Text(v) => query.bind(v),
-            Val::Bytes(v) => query.bind(v),
-            Val::Id(v) => query.bind(v.map(|id| id.as_bytes().to_vec())),
-        })
+    Ok(rows(at, sql, values).await?.into_iter().next())
 }
 
 /// A value with its type, so that NULL has one too.
@@ -89,49 +95,65 @@ pub(crate) use vals;
 
 /// A row, read by column name.
 #[derive(Debug)]
-pub(crate) struct Row(SqliteRow);
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
 
 impl Row {
     pub(crate) fn int(&self, column: &str) -> Result<i64> {
-        Ok(self.0.try_get(column)?)
+        self.maybe_int(column)?.ok_or_else(|| missing(column))
     }
 
     pub(crate) fn maybe_int(&self, column: &str) -> Result<Option<i64>> {
-        Ok(self.0.try_get(column)?)
+        Ok(match self {
+            Self::Sqlite(row) => row.try_get(column)?,
+            // What its functions give may be shorter.
+            Self::Postgres(row) => match row.try_get::<Option<i64>, _>(column) {
+                Ok(found) => found,
+                Err(_) => row.try_get::<Option<i32>, _>(column)?.map(i64::from),
+            },
+        })
     }
 
     pub(crate) fn text(&self, column: &str) -> Result<String> {
-        Ok(self.0.try_get(column)?)
+        self.maybe_text(column)?.ok_or_else(|| missing(column))
     }
 
     pub(crate) fn maybe_text(&self, column: &str) -> Result<Option<String>> {
-        Ok(self.0.try_get(column)?)
+        Ok(match self {
+            Self::Sqlite(row) => row.try_get(column)?,
+            Self::Postgres(row) => row.try_get::<Option<String>, _>(column)?.map(unescaped),
+        })
     }
 
     pub(crate) fn id(&self, column: &str) -> Result<Uuid> {
-        self.maybe_id(column)?
-            .ok_or_else(|| Error::Foreign(format!("{column} is missing")))
+        self.maybe_id(column)?.ok_or_else(|| missing(column))
     }
 
     pub(crate) fn maybe_id(&self, column: &str) -> Result<Option<Uuid>> {
-        let bytes: Option<Vec<u8>> = self.0.try_get(column)?;
-        bytes
-            .map(|b| Uuid::from_slice(&b).map_err(|e| Error::Foreign(format!("{column}: {e}"))))
-            .transpose()
+        match self {
+            Self::Sqlite(row) => row
+                .try_get::<Option<Vec<u8>>, _>(column)?
+                .map(|b| Uuid::from_slice(&b).map_err(|e| Error::Foreign(format!("{column}: {e}"))))
+                .transpose(),
+            Self::Postgres(row) => Ok(row.try_get(column)?),
+        }
     }
 
     pub(crate) fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.0.try_get(column)?)
+        Ok(match self {
+            Self::Sqlite(row) => row.try_get(column)?,
+            Self::Postgres(row) => row.try_get(column)?,
+        })
     }
 
     pub(crate) fn hash(&self, column: &str) -> Result<[u8; 32]> {
-        let bytes: Vec<u8> = self.0.try_get(column)?;
-        <[u8; 32]>::try_from(bytes).map_err(|_| Error::Foreign(format!("{column} is not a hash")))
+        self.maybe_hash(column)?.ok_or_else(|| missing(column))
     }
 
     pub(crate) fn maybe_hash(&self, column: &str) -> Result<Option<[u8; 32]>> {
-        let bytes: Option<Vec<u8>> = self.0.try_get(column)?;
-        bytes
+        self.maybe_bytes(column)?
             .map(|b| {
                 <[u8; 32]>::try_from(b)
                     .map_err(|_| Error::Foreign(format!("{column} is not a hash")))
@@ -160,6 +182,10 @@ impl Row {
             .map(|text| parse(&text, column))
             .transpose()
     }
+}
+
+fn missing(column: &str) -> Error {
+    Error::Foreign(format!("{column} is missing"))
 }
 
 fn parse<T: FromStr>(text: &str, column: &str) -> Result<T> {

@@ -1,5 +1,7 @@
 //! What can go wrong, by what the caller can do about it.
 
+use crate::engine::is_lost;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Somebody else changed it first, or it exists already.
@@ -19,6 +21,18 @@ pub enum Error {
     ReadOnly(#[source] sqlx::Error),
     #[error("the store does not answer")]
     Unavailable(#[source] sqlx::Error),
+    /// A server that does not answer, or not with what was asked.
+    #[error("the store at {place} cannot be used")]
+    Away {
+        place: String,
+        #[source]
+        source: sqlx::Error,
+    },
+    #[error("this is no address of a PostgreSQL server: postgres://USER@HOST/DATABASE")]
+    Address,
+    /// A statement failed, and was to be forgotten: the engine has forgotten all of it.
+    #[error("a transaction that had failed was to be kept")]
+    Failed,
     #[error("a file cannot be read: {0}")]
     Read(#[source] std::io::Error),
     #[error("the store holds something this rejoin cannot read: {0}")]
@@ -37,6 +51,32 @@ pub enum Error {
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl Error {
+    /// What a server answered.
+    pub(crate) fn of_server(error: sqlx::Error, place: &str) -> Self {
+        let code = error
+            .as_database_error()
+            .and_then(|e| e.code().map(std::borrow::Cow::into_owned));
+        match code.as_deref() {
+            Some("53100") => Self::DiskFull(error),
+            // A standby, or a role without the rights.
+            Some("25006" | "42501") => Self::ReadOnly(error),
+            Some("23505") => Self::Conflict(EXISTS),
+            Some(_) | None => Self::Away {
+                place: place.to_owned(),
+                source: error,
+            },
+        }
+    }
+
+    /// The connection is gone; what was asked may be asked over another one.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Self::Away { source, .. } if is_lost(source))
+    }
+}
+
+const EXISTS: &str = "it exists already";
+
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let code = error
@@ -54,7 +94,7 @@ impl From<sqlx::Error> for Error {
                 .as_database_error()
                 .is_some_and(sqlx::error::DatabaseError::is_unique_violation) =>
             {
-                Self::Conflict("it exists already")
+                Self::Conflict(EXISTS)
             }
             _ => Self::Unavailable(error),
         }

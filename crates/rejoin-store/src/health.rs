@@ -1,5 +1,7 @@
 //! A look at a store that may be broken: nothing is made, migrated or changed.
 
+mod postgres;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ pub struct Health {
     pub running: i64,
     pub queued: i64,
     pub conversations: i64,
+    /// The version of the server, if there is one.
+    pub server: Option<String>,
 }
 
 impl Store {
@@ -70,7 +74,15 @@ async fn ask(at: &mut SqliteConnection, health: &mut Health) -> Result<(), sqlx:
     if health.schema == 0 || !health.damage.is_empty() {
         return Ok(());
     }
-    let counts = [
+    for (sql, count) in counts(health) {
+        *count = number(sql).fetch_one(&mut *at).await?;
+    }
+    Ok(())
+}
+
+/// What both engines are asked alike.
+fn counts(health: &mut Health) -> [(&'static str, &mut i64); 3] {
+    [
         (
             "select count(*) from turns where status in ('running', 'waiting')",
             &mut health.running,
@@ -83,9 +95,5 @@ async fn ask(at: &mut SqliteConnection, health: &mut Health) -> Result<(), sqlx:
             "select count(*) from conversations",
             &mut health.conversations,
         ),
-    ];
-    for (sql, count) in counts {
-        *count = number(sql).fetch_one(&mut *at).await?;
-    }
-    Ok(())
+    ]
 }

@@ -12,10 +12,12 @@ mod chunks;
 mod connections;
 mod conversations;
 mod db;
+mod engine;
 mod error;
 mod events;
 mod health;
 mod history;
+mod leases;
 mod merge;
 mod messages;
 mod open;
@@ -25,15 +27,17 @@ mod seal;
 mod search;
 mod snapshots;
 mod spent;
+mod sweep;
 mod turns;
 mod vault;
+mod verify;
 
 pub use adoptions::Adoption;
 pub use archive::{
     ArchiveError, Arrival, BadArchive, Contents, Exported, Generation, Header, Here, Imported,
     Renaming, Totals, Which, check, end_of, header_of,
 };
-pub use blobs::{Blobs, BlobsConfig, Listed, Objects};
+pub use blobs::{Blobs, BlobsConfig, Listed, ObjectName, Objects};
 pub use changes::{Change, Version};
 pub use chunks::{ChunkList, ChunkRef, LARGEST};
 pub use connections::{Read, Store, Tx};
@@ -45,8 +49,10 @@ pub use history::{Page, ScopeState};
 pub use merge::Belongings;
 pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
 pub use pins::{READ_ON, StoredPin};
-pub use seal::{LONGEST_CHUNK, Sealer, Unsealed};
+pub use seal::{Sealer, Unsealed};
 pub use search::{HIT_BEGINS, HIT_ENDS, Hit, Search};
 pub use snapshots::{Captured, Manifest, ManifestFile, NewSnapshot, Sealed, Snapshot, Unusable};
+pub use sweep::{Expiring, GRACE, Progress, Retention, SweepPlan, Swept, Watcher};
 pub use turns::{Attempt, Ending, NewTurn, StoredTurn, TurnRecord};
 pub use vault::{Lost, Vault};
+pub use verify::{Checked, Depth, Flaw, Stock};

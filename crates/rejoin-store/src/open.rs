@@ -1,5 +1,7 @@
 //! The only place that opens a database: pragmas, migrations, one writer and a few readers.
 
+pub(crate) mod postgres;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,7 +9,8 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::connections::Store;
+use crate::connections::{Origin, Store};
+use crate::engine::Connection;
 use crate::error::{Error, Result};
 
 /// Append-only; the same numbers stand in `migrations/postgres`.
@@ -23,6 +26,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (
         3,
         include_str!("../../../migrations/sqlite/0003_snapshots.sql"),
+    ),
+    (
+        4,
+        include_str!("../../../migrations/sqlite/0004_leases.sql"),
     ),
 ];
 
@@ -61,7 +68,10 @@ impl Store {
             .filename(path)
             .create_if_missing(false)
             .busy_timeout(BUSY);
-        Ok(Self::new(writer, readers))
+        Ok(Self::new(
+            Connection::Sqlite(writer),
+            Origin::Sqlite(readers),
+        ))
     }
 }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
-/// No chunk is longer; see `chunks.rs`.
-pub const LONGEST_CHUNK: usize = 128 * 1024;
+use crate::chunks::LARGEST as LONGEST_CHUNK;
+
 /// What the stored form can add: form, check, key id, nonce, tag.
 pub(crate) const LONGEST_SEALED: usize = LONGEST_CHUNK + 1 + CHECK + KEY_ID + NONCE + 16;
 

@@ -1,9 +1,12 @@
 //! Full text, by the engine's own facility.
 
+mod postgres;
+
 use rejoin_core::{ConversationId, MessageId, Role};
 
 use crate::connections::Read;
-use crate::db::{one, rows, vals};
+use crate::db::{Ask as _, Row, one, rows, vals};
+use crate::engine::Connection;
 use crate::error::Result;
 use crate::messages::role_of;
 
@@ -58,6 +61,9 @@ impl Read {
     /// Best first; if there are very many, newest first. Every word must be there, each as the beginning
     /// of one.
     pub async fn search(&mut self, search: &Search) -> Result<Vec<Hit>> {
+        if let Connection::Postgres(_) = self.connection()? {
+            return postgres::search(self, search).await;
+        }
         let words = words(&search.text);
         if words.is_empty() {
             return Ok(vec![]);
@@ -79,15 +85,7 @@ impl Read {
         ];
         let mut hits = vec![];
         for row in rows(self, sql, values).await? {
-            hits.push(Hit {
-                conversation: ConversationId::from_uuid(row.id("conversation_id")?),
-                message: MessageId::from_uuid(row.id("id")?),
-                seq: row.int("seq")?,
-                role: role_of(&row)?,
-                agent: row.maybe_text("agent")?,
-                snippet: self.snippet(&words, row.int("n")?).await?,
-                created_at: row.int("created_at")?,
-            });
+            hits.push(hit(&row, self.snippet(&words, row.int("n")?).await?)?);
         }
         Ok(hits)
     }
@@ -100,23 +98,51 @@ impl Read {
     }
 }
 
-/// Every word quoted, so that none of it is taken for an operator of the engine. What stands in
-/// quotes is one phrase.
-fn words(text: &str) -> String {
+fn hit(row: &Row, snippet: String) -> Result<Hit> {
+    Ok(Hit {
+        conversation: ConversationId::from_uuid(row.id("conversation_id")?),
+        message: MessageId::from_uuid(row.id("id")?),
+        seq: row.int("seq")?,
+        role: role_of(row)?,
+        agent: row.maybe_text("agent")?,
+        snippet,
+        created_at: row.int("created_at")?,
+    })
+}
+
+/// What to look for, term by term. What stands in quotes is one phrase; else a term is the beginning
+/// of a word.
+struct Term {
+    text: String,
+    begins: bool,
+}
+
+fn terms(text: &str) -> Vec<Term> {
     let clean: String = text.replace(['\0', HIT_BEGINS, HIT_ENDS], " ");
     let mut terms = vec![];
     for (at, part) in clean.split('"').enumerate() {
         if at % 2 == 1 {
-            terms.push((part.to_owned(), ""));
+            let text = part.to_owned();
+            terms.push(Term {
+                text,
+                begins: false,
+            });
         } else {
-            terms.extend(part.split_whitespace().map(|w| (w.to_owned(), "*")));
+            terms.extend(part.split_whitespace().map(|word| Term {
+                text: word.to_owned(),
+                begins: true,
+            }));
         }
     }
-    let says_something = |term: &str| term.chars().any(char::is_alphanumeric);
-    let quoted: Vec<String> = terms
+    terms.retain(|term| term.text.chars().any(char::is_alphanumeric));
+    terms
+}
+
+/// Every word quoted, so that none of it is taken for an operator of the engine.
+fn words(text: &str) -> String {
+    let quoted: Vec<String> = terms(text)
         .iter()
-        .filter(|(term, _)| says_something(term))
-        .map(|(term, tail)| format!("\"{term}\"{tail}"))
+        .map(|Term { text, begins }| format!("\"{text}\"{}", if *begins { "*" } else { "" }))
         .collect();
     quoted.join(" ")
 }

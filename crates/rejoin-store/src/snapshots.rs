@@ -11,6 +11,7 @@ use crate::connections::{Read, Tx};
 use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
 use crate::pins::Confirmed;
+use crate::sweep::GRACE;
 
 /// The form manifests have today.
 pub(crate) const FORMAT: u32 = 1;
@@ -83,6 +84,16 @@ pub struct Captured {
     pub pending: Vec<Sealed>,
     /// The snapshot whose chunks it takes for granted.
     pub based_on: Option<SnapshotId>,
+    /// When it first relied on a chunk.
+    pub began: Option<i64>,
+}
+
+/// Where the bytes of a chunk lie.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Here(Vec<u8>),
+    /// In the object store, as that copy.
+    Object(u32),
 }
 
 /// A chunk in the form in which it is kept.
@@ -170,13 +181,19 @@ impl Tx {
     /// False: what it takes for granted was swept meanwhile.
     pub async fn add_snapshot(&mut self, new: &NewSnapshot<'_>) -> Result<bool> {
         let NewSnapshot { pin, captured, .. } = new;
-        if let Some(base) = captured.based_on
-            && self
-                .snapshot(base)
-                .await?
-                .is_none_or(|s| s.expired.is_some())
+        // A machine may have slept meanwhile while another one swept.
+        if captured
+            .began
+            .is_some_and(|began| new.now - began > GRACE / 2)
         {
             return Ok(false);
+        }
+        if let Some(base) = captured.based_on {
+            // Held on to until this is committed: whoever expires it waits, and sees what we add.
+            let sql = "update snapshots set kept = kept where id = $1 and manifest is not null";
+            if self.run(sql, vals![base.uuid()]).await? == 0 {
+                return Ok(false);
+            }
         }
         self.put_chunks(&captured.pending, new.now).await?;
         let manifest = Manifest {
@@ -220,7 +237,7 @@ impl Tx {
     pub(crate) async fn put_chunks(&mut self, chunks: &[Sealed], now: i64) -> Result<()> {
         for chunk in chunks {
             let body = chunk.body.clone();
-            self.put_chunk(&chunk.name, chunk.length, body.len(), Some(body), now)
+            self.put_chunk(&chunk.name, chunk.length, body.len(), Body::Here(body), now)
                 .await?;
         }
         Ok(())
@@ -231,12 +248,17 @@ impl Tx {
         name: &[u8; 32],
         length: u32,
         stored: usize,
-        body: Option<Vec<u8>>,
+        body: Body,
         now: i64,
     ) -> Result<()> {
-        let sql = "insert into chunks (name, length, stored, body, at) values ($1, $2, $3, $4, $5)
-            on conflict (name) do update set at = excluded.at, body = coalesce(chunks.body, excluded.body)";
-        let values = vals![*name, i64::from(length), stored as i64, body, now];
+        let sql = "insert into chunks (name, length, stored, body, copy, at) values ($1, $2, $3, $4, $5, $6)
+            on conflict (name) do update set at = excluded.at, body = coalesce(chunks.body, excluded.body),
+                copy = coalesce(chunks.copy, excluded.copy)";
+        let (body, copy) = match body {
+            Body::Here(body) => (Some(body), None),
+            Body::Object(copy) => (None, Some(i64::from(copy))),
+        };
+        let values = vals![*name, i64::from(length), stored as i64, body, copy, now];
         self.run(sql, values).await?;
         Ok(())
     }
@@ -259,11 +281,17 @@ impl Tx {
     }
 
     /// Gives its manifest up; that it was there stays known.
-    pub async fn expire_snapshot(&mut self, id: SnapshotId, why: &str, now: i64) -> Result<()> {
+    /// False: it was given up already, is gone, or the user wants it kept.
+    pub async fn expire_snapshot(&mut self, id: SnapshotId, why: &str, now: i64) -> Result<bool> {
         let sql = "update snapshots set manifest = null, expired_at = $2, expired_why = $3
             where id = $1 and manifest is not null and kept = 0";
-        self.run(sql, vals![id.uuid(), now, why]).await?;
-        Ok(())
+        Ok(self.run(sql, vals![id.uuid(), now, why]).await? > 0)
+    }
+
+    /// Forgets a chunk that nobody relied on since. The caller has looked that no manifest names it.
+    pub(crate) async fn remove_chunk(&mut self, name: &[u8; 32], before: i64) -> Result<bool> {
+        let sql = "delete from chunks where name = $1 and at < $2";
+        Ok(self.run(sql, vals![*name, before]).await? > 0)
     }
 }
 
@@ -312,6 +340,14 @@ impl Read {
         };
         found.iter().map(one).collect()
     }
+}
+
+pub(crate) async fn read_all(
+    at: &mut impl Ask,
+    sql: &'static str,
+    values: Vec<crate::db::Val>,
+) -> Result<Vec<Snapshot>> {
+    rows(at, sql, values).await?.iter().map(read).collect()
 }
 
 async fn snapshot(at: &mut impl Ask, id: SnapshotId) -> Result<Option<Snapshot>> {

@@ -49,6 +49,10 @@ pub struct StoredTurn {
     /// Goes up with every claim: who holds an older one may not write any more.
     pub fence: i64,
     pub holder: Option<String>,
+    /// Where its folder lies; none: of a build that did not say.
+    pub place: Option<String>,
+    /// By the clock of a store that is shared: until then it is its holder's.
+    pub lease_until: Option<i64>,
     pub cancel: bool,
     pub verdict: Option<Verdict>,
     pub reason: Option<Reason>,
@@ -390,7 +394,7 @@ impl Read {
 
     /// Sum of what is known, also of what was spent before it was adopted; none if nothing is.
     pub async fn cost_of(&mut self, c: ConversationId) -> Result<Option<Micros>> {
-        let sql = "select sum(cost) as cost from (
+        let sql = "select cast(sum(cost) as bigint) as cost from (
                 select cost from turns where conversation_id = $1
                 union all select outside_cost from conversations where id = $1 or redirect_to = $1) as spent";
         let row = one(self, sql, vals![c.uuid()]).await?;
@@ -471,6 +475,8 @@ fn read(row: &Row) -> Result<StoredTurn> {
         request: row.json("request")?,
         fence: row.int("fence")?,
         holder: row.maybe_text("holder")?,
+        place: row.maybe_text("place")?,
+        lease_until: row.maybe_int("lease_until")?,
         cancel: row.int("cancel")? != 0,
         verdict: row.maybe_word("verdict")?,
         reason: row.maybe_word("reason")?,

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use crate::blobs::{Blobs, Objects};
+use crate::blobs::{Blobs, ObjectName};
 use crate::chunks::{ChunkList, ChunkRef, cut};
 use crate::connections::{Read, Store};
 use crate::db::{one, rows, vals};
 use crate::error::{Error, Result};
 use crate::seal::{Sealer, Unsealed};
-use crate::snapshots::{Captured, ManifestFile, Sealed};
+use crate::snapshots::{Body, Captured, ManifestFile, Sealed};
 
 /// Bytes of chunks that are written together.
 const BATCH: usize = 2 * 1024 * 1024;
@@ -72,6 +72,7 @@ impl Vault {
         later: bool,
         now: i64,
     ) -> Result<ChunkList> {
+        captured.began.get_or_insert(now);
         let mut all = known;
         let mut batch: Vec<(ChunkRef, Vec<u8>)> = vec![];
         let mut bytes = 0;
@@ -110,8 +111,14 @@ impl Vault {
         let mut tx = self.store.begin().await?;
         for (at, plain) in batch {
             // Whoever relies on a chunk says so, or it could be swept meanwhile.
-            let sql = "update chunks set at = $2 where name = $1";
-            if met.insert(at.name) && tx.run(sql, vals![at.name, now]).await? == 0 {
+            // One in an object store that is no longer configured is as good as none.
+            let sql = "update chunks set at = $2 where name = $1 and (body is not null or $3 = 1)";
+            let values = vals![
+                at.name,
+                now,
+                i64::from(matches!(self.blobs, Blobs::Objects(_)))
+            ];
+            if met.insert(at.name) && tx.run(sql, values).await? == 0 {
                 new.push((at, plain));
             }
         }
@@ -130,16 +137,18 @@ impl Vault {
                 tx.commit().await?;
             }
             Blobs::Objects(objects) => {
-                let sizes: Vec<_> = new
-                    .iter()
-                    .map(|c| (c.name, c.length, c.body.len()))
-                    .collect();
-                let put = |chunk: Sealed| async move { objects.put(&chunk.name, chunk.body).await };
-                let mut puts = stream::iter(new.into_iter().map(put)).buffer_unordered(AT_ONCE);
-                while puts.try_next().await?.is_some() {}
+                let put = |chunk: Sealed| async move {
+                    let (length, stored) = (chunk.length, chunk.body.len());
+                    let name = ObjectName::new(chunk.name)?;
+                    objects.put(&name, chunk.body).await?;
+                    Ok::<_, Error>((name, length, stored))
+                };
+                let puts = stream::iter(new.into_iter().map(put)).buffer_unordered(AT_ONCE);
+                let there: Vec<_> = puts.try_collect().await?;
                 let mut tx = self.store.begin().await?;
-                for (name, length, stored) in sizes {
-                    tx.put_chunk(&name, length, stored, None, now).await?;
+                for (name, length, stored) in there {
+                    let body = Body::Object(name.copy);
+                    tx.put_chunk(&name.chunk, length, stored, body, now).await?;
                 }
                 tx.commit().await?;
             }
@@ -164,24 +173,27 @@ impl Vault {
 
     /// One chunk, opened and checked.
     pub async fn chunk(&self, at: &ChunkRef) -> std::result::Result<Vec<u8>, Lost> {
-        let sealed = {
-            let sql = "select body from chunks where name = $1";
+        let row = {
+            let sql = "select body, copy from chunks where name = $1";
             let mut read = self.store.read().await?;
-            let row = one(&mut read, sql, vals![at.name]).await?;
-            row.map(|row| row.maybe_bytes("body"))
-                .transpose()?
-                .flatten()
+            one(&mut read, sql, vals![at.name]).await?
         };
-        match (sealed, &self.blobs) {
-            (Some(sealed), _) => self.open(at, &sealed),
-            (None, Blobs::Objects(objects)) => self.object(objects, at).await,
-            (None, Blobs::Database) => Err(Lost::Missing),
+        let row = row.ok_or(Lost::Missing)?;
+        if let Some(sealed) = row.maybe_bytes("body")? {
+            return self.open(at, &sealed);
         }
-    }
-
-    async fn object(&self, from: &Objects, at: &ChunkRef) -> std::result::Result<Vec<u8>, Lost> {
-        let sealed = from.get(&at.name).await?.ok_or(Lost::Missing)?;
-        self.open(at, &sealed)
+        let copy = row.maybe_int("copy")?;
+        match (&self.blobs, copy.and_then(|copy| u32::try_from(copy).ok())) {
+            (Blobs::Objects(objects), Some(copy)) => {
+                let name = ObjectName {
+                    chunk: at.name,
+                    copy,
+                };
+                let sealed = objects.get(&name).await?.ok_or(Lost::Missing)?;
+                self.open(at, &sealed)
+            }
+            (Blobs::Objects(_) | Blobs::Database, _) => Err(Lost::Missing),
+        }
     }
 
     fn open(&self, at: &ChunkRef, sealed: &[u8]) -> std::result::Result<Vec<u8>, Lost> {

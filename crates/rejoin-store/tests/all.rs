@@ -1,4 +1,4 @@
-//! The store against real database files.
+//! The store against real database files and a real server.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -6,9 +6,16 @@
 )]
 
 mod suite {
+    #[macro_use]
     mod archive;
+    mod engines;
     mod history;
+    mod leases;
+    mod objects;
     mod pins;
+    mod postgres;
     mod schema;
+    mod search;
+    mod sweep;
     mod turns;
 }

@@ -107,18 +107,21 @@ pub(crate) fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
 
 /// Where it is installed. Missing: the test fails under CI, and is loudly skipped elsewhere.
 pub(crate) fn installed(cli: &dyn Cli) -> Option<PathBuf> {
+    let (agent, version) = (cli.agent(), cli.version());
+    tool(&format!("{agent}-{version}"), &cli.program())
+}
+
+/// A program of a package that `scripts/test` installed.
+pub(crate) fn tool(package: &str, program: &str) -> Option<PathBuf> {
     let root = std::env::var_os("REJOIN_TEST_CLIS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.deps"),
         PathBuf::from,
     );
-    let (agent, version) = (cli.agent(), cli.version());
-    let path = root
-        .join(format!("{agent}-{version}/node_modules"))
-        .join(cli.program());
+    let path = root.join(package).join("node_modules").join(program);
     if path.exists() {
         return Some(path.canonicalize().unwrap());
     }
-    let text = format!("SKIPPED: {agent} {version} is not installed; run ./scripts/test");
+    let text = format!("SKIPPED: {package} is not installed; run ./scripts/test");
     assert!(std::env::var_os("CI").is_none(), "{text}");
     eprintln!("{text}");
     None

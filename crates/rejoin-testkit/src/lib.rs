@@ -79,9 +79,12 @@ macro_rules! on_cli {
 
 mod chronicle;
 mod clis;
+mod faulty;
 mod model;
+mod pg;
 mod procs;
 mod running;
+mod s3;
 mod sql;
 mod talk;
 mod words;
@@ -92,9 +95,12 @@ pub use clis::{
     CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, CODEX_166, CODEX_TOOLS, Cli, GEMINI_061,
     OPENCODE, claude,
 };
+pub use faulty::{Fault, Faulty};
 pub use model::{Model, runs, slowly};
+pub use pg::{Database, PgServer, database};
 pub use procs::{marked, wait_for};
 pub use running::kill;
+pub use s3::{S3, free_port};
 pub use sql::sql;
 pub use talk::Talk;
 pub use words::{answer, assert_shown, said, texts, user, words_in};

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use crate::clis::{CLAUDE_197, Cli, claude_of, installed};
 use crate::model::Model;
+use crate::pg::{Database, database};
+use crate::sql::binaries;
 use crate::words::user;
 
 /// Not one of `REJOIN_…`: those are kept from the CLIs, whose processes are looked for too.
@@ -27,6 +29,8 @@ pub struct World {
     pub env: BTreeMap<String, String>,
     /// The agent of this world.
     pub cli: &'static dyn Cli,
+    /// Its store, if that is on a server.
+    pub database: Option<Database>,
 }
 
 /// How a command ended.
@@ -88,6 +92,7 @@ impl World {
             model,
             env,
             cli: &CLAUDE_197,
+            database: None,
         };
         CLAUDE_197.set_up(&mut world);
         world
@@ -133,6 +138,21 @@ impl World {
             assert_eq!(refused.code, 5, "{refused:?}");
         }
         Some(world)
+    }
+
+    /// Keeps its store on a PostgreSQL server from now on; what is known of binaries comes along. None:
+    /// there is no server.
+    pub fn on_server(mut self) -> Option<Self> {
+        let database = database()?;
+        let known = binaries(&self.data().join("rejoin.db"));
+        self.set("REJOIN_DATABASE_URL", &database.url);
+        let _made = self.run(&["list"]).ok();
+        for row in known {
+            let quoted = row.map(|value| format!("$rj${value}$rj$")).join(", ");
+            database.psql(&format!("insert into binaries values ({quoted}, 1)"));
+        }
+        self.database = Some(database);
+        Some(self)
     }
 
     fn become_one_of(&mut self, cli: &'static dyn Cli, bin: &Path) {
@@ -214,6 +234,11 @@ impl World {
 
     pub fn unset(&mut self, name: &str) {
         self.env.remove(name);
+    }
+
+    /// From here on it is as if no session had ever been saved.
+    pub fn without_snapshots(&mut self) {
+        self.set("REJOIN_SNAPSHOTS_ENABLED", "false");
     }
 
     pub fn command(&self, args: &[&str]) -> Command {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Runner, RunnerConfig};
-use rejoin_store::Store;
 
 use crate::config::Config;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::store_at::StoreAt;
 
 /// Everything a command needs.
 pub(crate) struct App {
@@ -56,7 +56,9 @@ impl App {
         env: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
     ) -> Result<Self> {
         make_home(&home)?;
-        let store = Store::open_sqlite(&database(&home, config.database_url.as_deref())?).await?;
+        let store = StoreAt::named(&home, config.database_url.as_deref())?
+            .open()
+            .await?;
         let machine = nix_hostname();
         let vault = config.snapshots.vault(&store)?;
         let hub = Hub {
@@ -174,21 +176,10 @@ pub(crate) fn data_home() -> Result<PathBuf> {
         })
 }
 
-/// The file of the store.
-pub(crate) fn database(home: &Path, url: Option<&str>) -> Result<PathBuf> {
-    let Some(url) = url else {
-        return Ok(home.join("rejoin.db"));
-    };
-    url.strip_prefix("sqlite:")
-        .map(|path| PathBuf::from(path.trim_start_matches("//")))
-        .filter(|path| !path.as_os_str().is_empty())
-        .ok_or_else(|| {
-            Failure::config("database.url: only sqlite:PATH is understood by this version")
-                .try_this("rejoin config show, to see where it comes from")
-        })
-}
-
 fn nix_hostname() -> String {
+    if let Some(played) = rejoin_hub::fault::machine() {
+        return played;
+    }
     let name = fs_err::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() {

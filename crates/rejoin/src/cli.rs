@@ -30,6 +30,8 @@ mod search;
 mod send;
 mod set;
 mod show;
+mod snapshot;
+mod sweep;
 mod truncate;
 mod trust;
 mod undo;
@@ -96,6 +98,8 @@ enum Command {
     Reset(reset::ResetArgs),
     Set(set::SetArgs),
     Rename(rename::RenameArgs),
+    Snapshot(snapshot::SnapshotArgs),
+    Sweep(sweep::SweepArgs),
     Archive(archive::ArchiveArgs),
     Delete(delete::DeleteArgs),
     Doctor(doctor::DoctorArgs),
@@ -211,6 +215,8 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
         Command::Reset(args) => reset::run(&app, &args).await,
         Command::Set(args) => set::run(&app, &args).await,
         Command::Rename(args) => rename::run(&app, &args).await,
+        Command::Snapshot(args) => snapshot::run(&app, &args).await,
+        Command::Sweep(args) => sweep::run(&app, &args).await,
         Command::Archive(args) => archive::run(&app, &args).await,
         Command::Delete(args) => delete::run(&app, &args).await,
         Command::Demo(_)

@@ -125,7 +125,9 @@ impl From<RunnerError> for Failure {
             RunnerError::NothingSaid(_) => {
                 Self::conflict(text).try_this("rejoin adopt, and another one")
             }
-            RunnerError::DoesNotTravel(_) => Self::usage(text).try_this("rejoin export CONV -o FILE"),
+            RunnerError::DoesNotTravel(_) => {
+                Self::usage(text).try_this("rejoin export CONV -o FILE")
+            }
             RunnerError::OtherSession(_) => {
                 Self::conflict(text + "; nothing was changed").try_this("rejoin adopt --everywhere")
             }
@@ -215,6 +217,10 @@ impl From<StoreError> for Failure {
         }
         match error {
             StoreError::Conflict(_) => Self::new(codes::CONFLICT, text).try_this("the same again"),
+            StoreError::Away { .. } => Self::unavailable(text)
+                .try_this("rejoin doctor; and see that the server runs and lets you in"),
+            StoreError::Address => Self::config(format!("database.url: {text}"))
+                .try_this("rejoin config show, to see where it comes from"),
             StoreError::Open { .. } | StoreError::ReadOnly(_) => {
                 Self::unavailable(text).try_this("export REJOIN_HOME=/a/folder/you/can/write")
             }
@@ -223,6 +229,7 @@ impl From<StoreError> for Failure {
             }
             StoreError::DiskFull(_)
             | StoreError::Unavailable(_)
+            | StoreError::Failed
             | StoreError::Read(_)
             | StoreError::Foreign(_) => Self::unavailable(text),
             StoreError::BlobsConfig(_) => {

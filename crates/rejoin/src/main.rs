@@ -7,6 +7,7 @@ mod demo_agent;
 mod failure;
 mod output;
 mod portable;
+mod store_at;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -9,6 +9,7 @@
 pub(crate) mod figures;
 mod line;
 pub(crate) mod markdown;
+mod progress;
 mod safe;
 mod table;
 
@@ -19,6 +20,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 
 pub(crate) use line::{Line, Tone};
+pub(crate) use progress::Progress;
 pub(crate) use safe::{one_line, safe, without_floods};
 pub(crate) use table::{edges, table};
 

@@ -24,6 +24,7 @@ mod suite {
     mod look;
     mod open;
     mod portable;
+    mod postgres;
     mod reasons;
     mod safe;
     mod snapshots;

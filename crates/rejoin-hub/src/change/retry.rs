@@ -101,6 +101,7 @@ impl Hub {
             message_id: again.message,
         };
         tx.add_events(c, turn, now, &[accepted]).await?;
+        let lease = self.first_lease(tx, turn, holder).await?;
         let stored_turn = tx.turn(turn).await?;
         let message = tx.message(again.message).await?.map(|m| m.message);
         let claimed = message
@@ -112,6 +113,7 @@ impl Hub {
                 request,
                 attempts: vec![],
                 taken_from: None,
+                lease,
             })
             .ok_or_else(|| Error::Internal("a new turn is gone".into()))?;
         let made = Made {

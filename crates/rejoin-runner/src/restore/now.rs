@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{AgentName, Reason, TurnPlan, Way, decide};
+use rejoin_core::{AgentName, Hold, Reason, TurnPlan, Way, decide};
 use rejoin_hub::{HubLink as _, TurnRequest};
 use rejoin_store::{Conversation, Snapshot, Vault};
 
@@ -69,7 +69,7 @@ impl Runner {
         let way = match &decision.plan {
             Ok(TurnPlan::Resume { session, .. }) => session.way(),
             Ok(TurnPlan::Start { .. }) => return Ok(Now::Nothing),
-            Ok(TurnPlan::Reseed { why, .. }) => {
+            Ok(TurnPlan::Reseed { why, .. }) | Err(Hold::WouldReseed { why }) => {
                 let failed = decision.checks.iter().find(|c| c.ok == Some(false));
                 let evidence = failed.map(|c| c.evidence.to_string()).unwrap_or_default();
                 return Ok(Now::Cannot {

@@ -13,7 +13,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{geteuid, getpid};
 use serde::Serialize;
 
-use super::order::{Grew, Hello, Order, Reply};
+use super::order::{Grew, Hello, Order, Reply, VERSION};
 
 /// The listening socket and its clients.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Client {
             gone: false,
         };
         client.say(&Hello {
-            shim: 1,
+            shim: VERSION,
             pid: getpid().as_raw(),
             cli,
         });

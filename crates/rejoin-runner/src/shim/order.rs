@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The first line from the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Version of the orders, 1.
+    /// Version of the orders.
     pub shim: u32,
     pub pid: i32,
     pub cli: i32,
@@ -29,7 +29,17 @@ pub enum Order {
     /// SIGTERM at once, SIGKILL one second later.
     Stop,
     Ping,
+    /// Go on until then, in milliseconds of the machine's boot clock, and no longer unless told anew.
+    /// Since version 2.
+    Lease {
+        until_ms: u64,
+    },
 }
+
+/// The orders that this build knows.
+pub(crate) const VERSION: u32 = 2;
+/// From here on a shim can be given a lease.
+pub(crate) const KNOWS_LEASES: u32 = 2;
 
 /// Said unasked, between answers: there is more to read in the spools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +82,10 @@ mod tests {
             (Order::Interrupt, r#"{"order":"interrupt"}"#),
             (Order::Stop, r#"{"order":"stop"}"#),
             (Order::Ping, r#"{"order":"ping"}"#),
+            (
+                Order::Lease { until_ms: 7 },
+                r#"{"order":"lease","until_ms":7}"#,
+            ),
         ];
         for (order, text) in table {
             assert_eq!(serde_json::to_string(&order).unwrap(), text);

@@ -38,6 +38,8 @@ pub struct Spec {
     /// Let processes live that the CLI left running when it ended by itself.
     pub keep_background: bool,
     pub min_free_bytes: u64,
+    /// The first lease, if the store is shared: see `Order::Lease`.
+    pub lease_ms: Option<u64>,
 }
 
 impl Default for Spec {
@@ -59,6 +61,7 @@ impl Default for Spec {
             grace_ms: 5000,
             keep_background: false,
             min_free_bytes: 16 << 20,
+            lease_ms: None,
         }
     }
 }
@@ -142,6 +145,8 @@ pub enum Why {
     SpoolFull,
     DiskFull,
     NotStarted,
+    /// Nobody renewed its lease: as far as others know, this machine is gone.
+    LeaseRanOut,
 }
 
 /// A process that the CLI left running.
@@ -180,7 +185,7 @@ mod tests {
             argv: vec!["a".to_owned()],
             ..Spec::default()
         };
-        let json = r#"{"version":1,"argv":["a"],"dir":"/","stdin":"","hold_stdin":false,"close_stdin_on":[],"done_on":[],"linger_ms":1000,"pty":false,"orphan_ms":null,"wall_ms":null,"idle_ms":null,"spool_bytes":1073741824,"grace_ms":5000,"keep_background":false,"min_free_bytes":16777216}"#;
+        let json = r#"{"version":1,"argv":["a"],"dir":"/","stdin":"","hold_stdin":false,"close_stdin_on":[],"done_on":[],"linger_ms":1000,"pty":false,"orphan_ms":null,"wall_ms":null,"idle_ms":null,"spool_bytes":1073741824,"grace_ms":5000,"keep_background":false,"min_free_bytes":16777216,"lease_ms":null}"#;
         assert_eq!(serde_json::to_string(&spec).unwrap(), json);
         assert_eq!(
             serde_json::from_str::<Spec>(r#"{"argv":["a"],"new":1}"#).unwrap(),

@@ -49,6 +49,8 @@ struct Limits {
     wall: Option<Instant>,
     idle: Option<Duration>,
     orphan: Option<Duration>,
+    /// On the boot clock: time that the machine slept through counts.
+    lease: Option<Duration>,
     spool_bytes: u64,
     min_free_bytes: u64,
 }
@@ -72,6 +74,7 @@ impl<'a> Turn<'a> {
                 .and_then(|wall| now.checked_add(Duration::from_millis(wall))),
             idle: spec.idle_ms.map(Duration::from_millis),
             orphan: spec.orphan_ms.map(Duration::from_millis),
+            lease: spec.lease_ms.map(Duration::from_millis),
             spool_bytes: spec.spool_bytes,
             min_free_bytes: spec.min_free_bytes,
         };
@@ -211,7 +214,11 @@ impl<'a> Turn<'a> {
     fn obey_clients(&mut self, now: Instant) {
         let somebody_was_here = self.door.is_anybody_here();
         let Self {
-            door, stdin, brake, ..
+            door,
+            stdin,
+            brake,
+            limits,
+            ..
         } = self;
         door.serve(self.cli, |order| {
             match order {
@@ -220,6 +227,7 @@ impl<'a> Turn<'a> {
                 Order::Interrupt => brake.ask(Why::Interrupted, now),
                 Order::Stop => brake.tell(Why::Stopped, now),
                 Order::Ping => {}
+                Order::Lease { until_ms } => limits.lease = Some(Duration::from_millis(until_ms)),
             }
             Ok(())
         });
@@ -272,6 +280,10 @@ impl<'a> Turn<'a> {
             {
                 self.brake.ask(Why::DiskFull, now);
             }
+        }
+        // Looked at once a second at least: see `TICK`.
+        if (self.limits.lease).is_some_and(|until| rejoin_hub::Clock.since_boot() >= until) {
+            self.brake.ask(Why::LeaseRanOut, now);
         }
         if passed(self.limits.wall) {
             self.brake.ask(Why::Wall, now);

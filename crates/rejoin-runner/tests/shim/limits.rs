@@ -1,6 +1,8 @@
 //! The limits that the shim keeps by itself.
 
-use rejoin_runner::shim::{Spec, Why};
+use rejoin_hub::Clock;
+use rejoin_runner::shim::{Order, Spec, Why};
+use rejoin_runner::shim_link::ShimLink;
 
 use crate::turn::{Turn, sh};
 
@@ -49,4 +51,38 @@ fn disk_full() {
     });
     let end = turn.end();
     assert_eq!((end.why, end.signal), (Why::DiskFull, Some(2)));
+}
+
+/// In so many milliseconds, on the boot clock.
+fn from_now(ms: u64) -> u64 {
+    Clock.since_boot().as_millis() as u64 + ms
+}
+
+/// Whoever began it never came back.
+#[test]
+fn a_lease_that_nobody_renews() {
+    let mut turn = Turn::start(&Spec {
+        lease_ms: Some(from_now(300)),
+        ..sh("exec sleep 60")
+    });
+    let end = turn.end();
+    assert_eq!((end.why, end.signal), (Why::LeaseRanOut, Some(2)));
+}
+
+/// Renewed, it goes on past the first deadline; then it is not renewed any more.
+#[tokio::test]
+async fn a_lease_is_renewed_by_an_order() {
+    let mut turn = Turn::start(&Spec {
+        lease_ms: Some(from_now(60_000)),
+        ..sh("echo begun; exec sleep 60")
+    });
+    turn.until_out("begun");
+    let mut link = ShimLink::connect(&turn.folder).await.unwrap().unwrap();
+    for until_ms in [from_now(120_000), from_now(60_000)] {
+        link.order(Order::Lease { until_ms }).await.unwrap();
+    }
+    link.order(Order::Ping).await.unwrap();
+    let until_ms = from_now(0);
+    link.order(Order::Lease { until_ms }).await.unwrap();
+    assert_eq!(turn.end().why, Why::LeaseRanOut);
 }

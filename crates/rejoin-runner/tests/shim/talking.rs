@@ -86,7 +86,7 @@ async fn an_orphan_is_closed_but_not_while_somebody_listens() {
 async fn orders_and_refusals() {
     let mut turn = Turn::start(&held("cat; echo eof; read x; sleep 60"));
     let mut link = link(&turn).await;
-    assert_eq!((link.hello().shim, link.hello().cli), (1, turn.cli().pid));
+    assert_eq!((link.hello().shim, link.hello().cli), (2, turn.cli().pid));
     assert_eq!(link.hello().pid, turn.shim_holder().pid);
     let big = "y".repeat(10_000_000);
     link.order(Order::Stdin { data: big.clone() })
@@ -120,7 +120,7 @@ fn bad_clients_hurt_only_themselves() {
         line
     };
     let hello = format!(
-        "{{\"shim\":1,\"pid\":{},\"cli\":{}}}\n",
+        "{{\"shim\":2,\"pid\":{},\"cli\":{}}}\n",
         turn.shim_holder().pid,
         turn.cli().pid
     );

@@ -63,7 +63,7 @@ impl Vault {
         let mut unreadable = vec![];
         let mut names = HashMap::new();
         let mut snapshots = vec![];
-        let ids = self.store.read().await?.snapshot_ids(c, which).await?;
+        let ids = self.store.read().await?.travelling(c, which).await?;
         for id in ids {
             let found = self.store.read().await?.snapshot(id).await?;
             let Some(snapshot) = found.filter(|s| s.expired.is_none() && !s.open) else {
@@ -232,7 +232,7 @@ pub(super) fn renamed(
 }
 
 impl Read {
-    async fn snapshot_ids(&mut self, c: ConversationId, which: Which) -> Result<Vec<SnapshotId>> {
+    async fn travelling(&mut self, c: ConversationId, which: Which) -> Result<Vec<SnapshotId>> {
         let sql = "select id from snapshots s where conversation_id = $1 and manifest is not null and state = 'confirmed'
                 and ($2 = 1 or kept = 1 or not exists (select 1 from snapshots later
                     where later.pin_id = s.pin_id and later.id > s.id

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use super::objects::{Failed, Listed, PAGE, name_in};
+use super::objects::{Failed, Listed, ObjectName, PAGE};
 
 /// Half-written files begin so; a sweep removes those that nobody finished.
 const UNFINISHED: &str = ".unfinished-";
@@ -84,13 +84,9 @@ pub(super) fn get(path: &Path, at_most: usize) -> std::io::Result<Option<Vec<u8>
     let Some(file) = there(fs_err::File::open(path))? else {
         return Ok(None);
     };
-    let length = file.metadata()?.len();
     let mut body = Vec::new();
+    // One more than fits tells whoever opens it that it is too long.
     file.take(at_most as u64 + 1).read_to_end(&mut body)?;
-    if body.len() > at_most || body.len() as u64 != length {
-        let why = format!("`{}` has a length that no chunk has", path.display());
-        return Err(std::io::Error::new(ErrorKind::InvalidData, why));
-    }
     Ok(Some(body))
 }
 
@@ -120,7 +116,9 @@ pub(super) fn list(root: &Path, after: Option<&str>) -> std::io::Result<Vec<List
         }
         for file in names(&under)? {
             let key = format!("chunks/{folder}/{file}");
-            let Some(name) = name_in(&key) else { continue };
+            let Some(name) = ObjectName::of(&key) else {
+                continue;
+            };
             if after.is_some_and(|after| after >= key.as_str()) {
                 continue;
             }
@@ -128,8 +126,7 @@ pub(super) fn list(root: &Path, after: Option<&str>) -> std::io::Result<Vec<List
             let Some(meta) = there(fs_err::metadata(under.join(&file)))? else {
                 continue;
             };
-            let at = meta.modified()?.duration_since(UNIX_EPOCH);
-            let at = at.map_or(0, |at| at.as_millis() as i64);
+            let at = written_at(&meta)?;
             found.push(Listed {
                 name,
                 bytes: meta.len(),
@@ -141,6 +138,28 @@ pub(super) fn list(root: &Path, after: Option<&str>) -> std::io::Result<Vec<List
         }
     }
     Ok(found)
+}
+
+pub(super) fn tidy(root: &Path, before: i64) -> std::io::Result<()> {
+    for folder in names(&root.join("chunks"))? {
+        let under = root.join("chunks").join(folder);
+        if !under.is_dir() {
+            continue;
+        }
+        for file in names(&under)? {
+            let path = under.join(&file);
+            let old = || written_at(&fs_err::metadata(&path)?).map(|at| at < before);
+            if file.starts_with(UNFINISHED) && there(old())?.unwrap_or(false) {
+                delete(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn written_at(meta: &std::fs::Metadata) -> std::io::Result<i64> {
+    let at = meta.modified()?.duration_since(UNIX_EPOCH);
+    Ok(at.map_or(0, |at| at.as_micros() as i64))
 }
 
 /// Of what lies in a folder, in order; none if there is no folder.

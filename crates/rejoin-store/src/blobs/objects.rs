@@ -1,5 +1,6 @@
-//! One object per chunk, named after it. Every call has an end: a few tries, each within its time.
-//! What comes back is foreign until the sealer opened it.
+//! One object per chunk, named after it and after the copy it is: a copy that was swept never comes
+//! back under its name, so that no late deletion can meet a new one. Every call has an end: a few
+//! tries, each within its time. What comes back is foreign until the sealer opened it.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -15,11 +16,14 @@ const TRIES: u32 = 3;
 /// Before the second try; twice that before the third.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Names per page of a listing.
-pub(super) const PAGE: usize = 1000;
+pub(crate) const PAGE: usize = 1000;
 
 /// Chunks outside the database. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Objects(At);
+pub struct Objects {
+    at: At,
+    patience: Duration,
+}
 
 #[derive(Debug, Clone)]
 enum At {
@@ -27,12 +31,20 @@ enum At {
     S3(s3::Bucket),
 }
 
+/// Which copy of which chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    pub chunk: [u8; 32],
+    /// Drawn by whoever wrote it.
+    pub copy: u32,
+}
+
 /// An object that was found, whoever put it there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    pub name: [u8; 32],
+    pub name: ObjectName,
     pub bytes: u64,
-    /// When it was written, in milliseconds, by the clock of where it lies.
+    /// When it was written, in microseconds, by the clock of where it lies.
     pub at: i64,
 }
 
@@ -46,7 +58,7 @@ pub(super) enum Failed {
 }
 
 impl Objects {
-    pub(super) fn files(path: &str) -> Result<Self> {
+    pub(super) fn files(path: &str, config: &BlobsConfig) -> Result<Self> {
         let path = PathBuf::from(path);
         if !path.is_absolute() {
             return Err(Error::BlobsConfig(format!(
@@ -54,31 +66,37 @@ impl Objects {
                 path.display()
             )));
         }
-        Ok(Self(At::Files(path)))
+        Ok(Self::new(At::Files(path), config))
     }
 
     pub(super) fn s3(rest: &str, config: &BlobsConfig) -> Result<Self> {
-        s3::Bucket::new(rest, config).map(|bucket| Self(At::S3(bucket)))
+        let bucket = s3::Bucket::new(rest, config)?;
+        Ok(Self::new(At::S3(bucket), config))
+    }
+
+    fn new(at: At, config: &BlobsConfig) -> Self {
+        let patience = config.patience.unwrap_or(TRY);
+        Self { at, patience }
     }
 
     pub fn is_remote(&self) -> bool {
-        matches!(self.0, At::S3(_))
+        matches!(self.at, At::S3(_))
     }
 
     /// For people; holds no secret.
     pub fn place(&self) -> String {
-        match &self.0 {
+        match &self.at {
             At::Files(folder) => format!("file:{}", folder.display()),
             At::S3(bucket) => bucket.place(),
         }
     }
 
     /// When this returns it is there to stay. Putting the same twice is fine.
-    pub async fn put(&self, name: &[u8; 32], body: Vec<u8>) -> Result<()> {
-        let key = key(name);
+    pub async fn put(&self, name: &ObjectName, body: Vec<u8>) -> Result<()> {
+        let key = name.key();
         let body = bytes::Bytes::from(body);
         let put = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let (path, body) = (folder.join(&key), body.clone());
                     files::blocking(move || files::put(&path, &body)).await
@@ -90,10 +108,10 @@ impl Objects {
     }
 
     /// None: there is no such object.
-    pub async fn get(&self, name: &[u8; 32]) -> Result<Option<Vec<u8>>> {
-        let key = key(name);
+    pub async fn get(&self, name: &ObjectName) -> Result<Option<Vec<u8>>> {
+        let key = name.key();
         let get = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let path = folder.join(&key);
                     files::blocking(move || files::get(&path, LONGEST_SEALED)).await
@@ -104,11 +122,23 @@ impl Objects {
         self.bounded("read", get).await
     }
 
+    /// Removes what writers left unfinished before that time, in microseconds.
+    pub async fn tidy(&self, before: i64) -> Result<()> {
+        let At::Files(folder) = &self.at else {
+            return Ok(());
+        };
+        let tidy = || {
+            let folder = folder.clone();
+            files::blocking(move || files::tidy(&folder, before))
+        };
+        self.bounded("deleted", tidy).await
+    }
+
     /// Whether it is there, and how long: what can be told without reading it.
-    pub async fn size(&self, name: &[u8; 32]) -> Result<Option<u64>> {
-        let key = key(name);
+    pub async fn size(&self, name: &ObjectName) -> Result<Option<u64>> {
+        let key = name.key();
         let size = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let path = folder.join(&key);
                     files::blocking(move || files::size(&path)).await
@@ -120,10 +150,10 @@ impl Objects {
     }
 
     /// Afterwards it is not there, whether or not it was.
-    pub async fn delete(&self, name: &[u8; 32]) -> Result<()> {
-        let key = key(name);
+    pub async fn delete(&self, name: &ObjectName) -> Result<()> {
+        let key = name.key();
         let delete = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let path = folder.join(&key);
                     files::blocking(move || files::delete(&path)).await
@@ -136,10 +166,10 @@ impl Objects {
 
     /// The next thousand after that name, in the order of their names; fewer: there are no more.
     /// What is not named like a chunk is not ours and not listed.
-    pub async fn list(&self, after: Option<&[u8; 32]>) -> Result<Vec<Listed>> {
-        let after = after.map(key);
+    pub async fn list(&self, after: Option<&ObjectName>) -> Result<Vec<Listed>> {
+        let after = after.map(ObjectName::key);
         let list = || async {
-            match &self.0 {
+            match &self.at {
                 At::Files(folder) => {
                     let (folder, after) = (folder.clone(), after.clone());
                     files::blocking(move || files::list(&folder, after.as_deref())).await
@@ -158,10 +188,10 @@ impl Objects {
         let mut tries = 0;
         loop {
             tries += 1;
-            let failed = match tokio::time::timeout(TRY, call()).await {
+            let failed = match tokio::time::timeout(self.patience, call()).await {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(failed)) => failed,
-                Err(_) => Failed::Passing(format!("no answer within {} s", TRY.as_secs())),
+                Err(_) => Failed::Passing(format!("no answer within {:?}", self.patience)),
             };
             let why = match failed {
                 Failed::Passing(_) if tries < TRIES => {
@@ -178,29 +208,26 @@ impl Objects {
     }
 }
 
-/// `chunks/ab/abcdef…`
-fn key(name: &[u8; 32]) -> String {
-    let name = hex(name);
-    format!("chunks/{}/{name}", &name[..2])
-}
-
-/// The name that a key stands for; none: not one of ours.
-pub(super) fn name_in(key: &str) -> Option<[u8; 32]> {
-    let (folder, name) = key.strip_prefix("chunks/")?.split_once('/')?;
-    let name = un_hex(name).filter(|_| name.starts_with(folder) && folder.len() == 2)?;
-    Some(name)
-}
-
-fn un_hex(text: &str) -> Option<[u8; 32]> {
-    let digit = |c: u8| match c {
-        b'0'..=b'9' => Some(c - b'0'),
-        b'a'..=b'f' => Some(c - b'a' + 10),
-        _ => None,
-    };
-    let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+impl ObjectName {
+    /// A copy that nobody has written yet.
+    pub fn new(chunk: [u8; 32]) -> Result<Self> {
+        let copy = getrandom::u32().map_err(|error| Error::Read(error.into()))?;
+        Ok(Self { chunk, copy })
     }
-    Some(bytes)
+
+    /// `chunks/ab/abcdef…-COPY`
+    fn key(&self) -> String {
+        let chunk = hex(&self.chunk);
+        format!("chunks/{}/{chunk}-{:08x}", &chunk[..2], self.copy)
+    }
+
+    /// The object that a key stands for; none: not one of ours.
+    pub(super) fn of(key: &str) -> Option<Self> {
+        let (chunk, copy) = key.get(10..)?.split_once('-')?;
+        let name = Self {
+            chunk: *blake3::Hash::from_hex(chunk).ok()?.as_bytes(),
+            copy: u32::from_str_radix(copy, 16).ok()?,
+        };
+        (name.key() == key).then_some(name)
+    }
 }

@@ -78,17 +78,24 @@ fn no_secret_is_shown() {
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 
+fn named(chunk: [u8; 32]) -> ObjectName {
+    ObjectName { chunk, copy: 42 }
+}
+
 fn folder() -> (tempfile::TempDir, Objects) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("deep/down");
-    (folder, Objects::files(root.to_str().unwrap()).unwrap())
+    (
+        folder,
+        Objects::files(root.to_str().unwrap(), &BlobsConfig::default()).unwrap(),
+    )
 }
 
 #[tokio::test]
 async fn a_folder_keeps_what_was_put() {
     let (folder, objects) = folder();
     let sealer = Sealer::plain();
-    let name = sealer.name(b"a chunk");
+    let name = named(sealer.name(b"a chunk"));
     assert_eq!(objects.list(None).await.unwrap(), []);
     assert_eq!(objects.get(&name).await.unwrap(), None);
     assert_eq!(objects.size(&name).await.unwrap(), None);
@@ -103,7 +110,7 @@ async fn a_folder_keeps_what_was_put() {
         objects.size(&name).await.unwrap(),
         Some(sealed.len() as u64)
     );
-    let hex = crate::seal::hex(&name);
+    let hex = crate::seal::hex(&name.chunk) + "-0000002a";
     let path = folder
         .path()
         .join("deep/down/chunks")
@@ -129,7 +136,7 @@ async fn a_folder_is_listed_in_pages() {
     let (folder, objects) = folder();
     let mut names = Vec::new();
     for number in 0..1203_u32 {
-        let name = *blake3::hash(&number.to_le_bytes()).as_bytes();
+        let name = named(*blake3::hash(&number.to_le_bytes()).as_bytes());
         objects.put(&name, vec![1]).await.unwrap();
         names.push(name);
     }
@@ -138,7 +145,9 @@ async fn a_folder_is_listed_in_pages() {
     let chunks = folder.path().join("deep/down/chunks");
     fs_err::write(chunks.join("README"), "x").unwrap();
     fs_err::write(chunks.join("ab/notes.txt"), "x").unwrap();
-    let moved = chunks.join("ab").join(crate::seal::hex(&[0; 32]));
+    let moved = chunks
+        .join("ab")
+        .join(crate::seal::hex(&[0; 32]) + "-0000002a");
     fs_err::write(moved, "x").unwrap();
 
     let first = objects.list(None).await.unwrap();
@@ -150,21 +159,41 @@ async fn a_folder_is_listed_in_pages() {
 }
 
 #[tokio::test]
-async fn what_no_chunk_can_be_is_an_error_and_not_read() {
+async fn what_no_chunk_can_be_is_not_read_to_its_end() {
     let (folder, objects) = folder();
-    let name = [0xab; 32];
+    let name = named([0xab; 32]);
     objects.put(&name, vec![1]).await.unwrap();
-    let hex = crate::seal::hex(&name);
+    let hex = crate::seal::hex(&name.chunk) + "-0000002a";
     let path = folder.path().join("deep/down/chunks/ab").join(hex);
     fs_err::File::create(&path)
         .unwrap()
         .set_len(1 << 40)
         .unwrap();
-    let error = objects.get(&name).await.unwrap_err();
-    assert!(
-        error.to_string().contains("length that no chunk has"),
-        "{error}"
-    );
+    let body = objects.get(&name).await.unwrap().unwrap();
+    assert_eq!(body.len(), crate::seal::LONGEST_SEALED + 1);
+    let opened = Sealer::plain().open(&name.chunk, 100, &body);
+    assert!(opened.unwrap_err().to_string().contains("longer than any"));
+}
+
+/// Whatever else lies there is not ours.
+#[test]
+fn only_our_names_are_names() {
+    let hex = "ab".repeat(32);
+    let name = ObjectName::of(&format!("chunks/ab/{hex}-0000002a"));
+    assert_eq!(name, Some(named([0xab; 32])));
+    let upper = hex.to_uppercase();
+    for other in [
+        "",
+        "chunks/ab/x",
+        &format!("chunks/ab/{hex}"),
+        &format!("chunks/ac/{hex}-0000002a"),
+        &format!("chunks/ab/{hex}-2a"),
+        &format!("chunks/AB/{upper}-0000002a"),
+        &format!("chunks/ab/{hex}-0000002a.tmp"),
+        &format!("chunkü/ab/{hex}-0000002a"),
+    ] {
+        assert_eq!(ObjectName::of(other), None, "{other}");
+    }
 }
 
 #[tokio::test]
@@ -172,8 +201,8 @@ async fn a_folder_that_cannot_be_made_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs_err::write(&file, "x").unwrap();
-    let objects = Objects::files(file.to_str().unwrap()).unwrap();
-    let error = objects.put(&[1; 32], vec![1]).await.unwrap_err();
+    let objects = Objects::files(file.to_str().unwrap(), &BlobsConfig::default()).unwrap();
+    let error = objects.put(&named([1; 32]), vec![1]).await.unwrap_err();
     assert!(
         matches!(
             &error,

@@ -7,6 +7,8 @@ use rejoin_core::{
 };
 use rejoin_store::{HERE, NewConversation, NewMessage, Store};
 
+use super::engines::Place;
+
 const AGENTS: [&str; 3] = ["claude", "codex", "demo"];
 
 /// Who speaks: the user, or one of the agents.
@@ -122,9 +124,8 @@ async fn change(store: &Store, c: ConversationId, history: &mut Vec<Message>, ch
     tx.commit().await.unwrap();
 }
 
-async fn compare(speakers: Vec<Option<usize>>, changes: Vec<Change>) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
+async fn compare(place: Place, speakers: Vec<Option<usize>>, changes: Vec<Change>) {
+    let store = place.open().await;
     let (c, mut history) = told(&store, &speakers).await;
     for one in changes {
         change(&store, c, &mut history, one).await;
@@ -179,6 +180,18 @@ proptest! {
     #[test]
     fn queries_and_core_agree(speakers in speakers(), changes in changes()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(compare(speakers, changes));
+        runtime.block_on(compare(Place::file(), speakers, changes));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    /// A-26..A-28, A-62
+    #[test]
+    fn queries_and_core_agree_on_a_server(speakers in speakers(), changes in changes()) {
+        if let Some(place) = Place::server() {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(compare(place, speakers, changes));
+        }
     }
 }

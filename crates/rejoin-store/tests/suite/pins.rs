@@ -4,9 +4,11 @@ use rejoin_core::{
     AgentName, ConversationId, FileMark, Folder, PermissionMode, Pin, PinId, PinState, Runtime,
     Scope, ScopeValue, Seen, SessionId, TurnId, Version,
 };
-use rejoin_store::{NewConversation, Store};
+use rejoin_store::NewConversation;
 
-fn pin(n: u8) -> Pin {
+use super::engines::Place;
+
+pub(crate) fn pin(n: u8) -> Pin {
     Pin {
         id: PinId::from_parts(7, [7; 10]),
         agent: AgentName::new("demo").unwrap(),
@@ -47,10 +49,10 @@ fn pin(n: u8) -> Pin {
     }
 }
 
-#[tokio::test]
-async fn the_newest_sixteen_ends_are_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
+on_both_engines!(the_newest_sixteen_ends_are_kept);
+
+async fn the_newest_sixteen_ends_are_kept(place: Place) {
+    let store = place.open().await;
     let c = ConversationId::from_parts(1, [1; 10]);
     let agent = AgentName::new("demo").unwrap();
     let mut tx = store.begin().await.unwrap();

@@ -7,9 +7,20 @@ use rejoin_core::{
 };
 use rejoin_store::{Error, HERE, NewConversation, NewMessage, NewTurn, Store};
 
-async fn store_with(turns: u8) -> (tempfile::TempDir, Store, ConversationId, Vec<TurnId>) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
+use super::engines::Place;
+
+on_both_engines!(
+    only_one_turn_of_a_conversation_runs,
+    who_lost_the_fence_writes_nothing,
+    a_client_key_is_used_once,
+    a_dropped_transaction_never_was,
+    a_failed_transaction_is_not_kept,
+    a_transaction_given_up_at_any_moment_blocks_nobody,
+    a_newer_schema_is_refused,
+);
+
+pub(super) async fn store_with(place: &Place, turns: u8) -> (Store, ConversationId, Vec<TurnId>) {
+    let store = place.open().await;
     let c = ConversationId::from_parts(1, [1; 10]);
     let agent = AgentName::new("demo").unwrap();
     let mut tx = store.begin().await.unwrap();
@@ -61,12 +72,11 @@ async fn store_with(turns: u8) -> (tempfile::TempDir, Store, ConversationId, Vec
         ids.push(turn);
     }
     tx.commit().await.unwrap();
-    (dir, store, c, ids)
+    (store, c, ids)
 }
 
-#[tokio::test]
-async fn only_one_turn_of_a_conversation_runs() {
-    let (_dir, store, c, turns) = store_with(2).await;
+async fn only_one_turn_of_a_conversation_runs(place: Place) {
+    let (store, c, turns) = store_with(&place, 2).await;
     let mut tx = store.begin().await.unwrap();
     assert_eq!(tx.oldest_queued(c).await.unwrap(), Some(turns[0]));
     tx.claim_turn(turns[0], "me", 2).await.unwrap();
@@ -74,13 +84,14 @@ async fn only_one_turn_of_a_conversation_runs() {
     let mut tx = store.begin().await.unwrap();
     let second = tx.claim_turn(turns[1], "you", 2).await;
     assert!(matches!(second, Err(Error::Conflict(_))), "{second:?}");
+    drop(tx);
+    let mut tx = store.begin().await.unwrap();
     let again = tx.claim_turn(turns[0], "you", 2).await;
     assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
 }
 
-#[tokio::test]
-async fn who_lost_the_fence_writes_nothing() {
-    let (_dir, store, _, turns) = store_with(1).await;
+async fn who_lost_the_fence_writes_nothing(place: Place) {
+    let (store, _, turns) = store_with(&place, 1).await;
     let mut tx = store.begin().await.unwrap();
     tx.claim_turn(turns[0], "me", 2).await.unwrap();
     let mine = tx.turn(turns[0]).await.unwrap().unwrap().fence;
@@ -96,9 +107,8 @@ async fn who_lost_the_fence_writes_nothing() {
     assert!(tx.holds(turns[0], mine + 1).await.is_ok());
 }
 
-#[tokio::test]
-async fn a_client_key_is_used_once() {
-    let (_dir, store, c, _) = store_with(1).await;
+async fn a_client_key_is_used_once(place: Place) {
+    let (store, c, _) = store_with(&place, 1).await;
     let mut tx = store.begin().await.unwrap();
     let agent = AgentName::new("demo").unwrap();
     let (turn, message) = (
@@ -119,9 +129,8 @@ async fn a_client_key_is_used_once() {
     assert!(matches!(tx.add_turn(&new).await, Err(Error::Conflict(_))));
 }
 
-#[tokio::test]
-async fn a_dropped_transaction_never_was() {
-    let (_dir, store, c, turns) = store_with(1).await;
+async fn a_dropped_transaction_never_was(place: Place) {
+    let (store, c, turns) = store_with(&place, 1).await;
     let mut tx = store.begin().await.unwrap();
     tx.claim_turn(turns[0], "me", 2).await.unwrap();
     drop(tx);
@@ -137,11 +146,22 @@ async fn a_dropped_transaction_never_was() {
     );
 }
 
-/// A database of a newer rejoin is not touched.
+/// What the engine refused takes everything along, on PostgreSQL even without a word.
+async fn a_failed_transaction_is_not_kept(place: Place) {
+    let (store, c, turns) = store_with(&place, 2).await;
+    let mut tx = store.begin().await.unwrap();
+    tx.claim_turn(turns[0], "me", 2).await.unwrap();
+    let refused = tx.claim_turn(turns[1], "me", 2).await;
+    assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+    let kept = tx.commit().await;
+    assert!(matches!(kept, Err(Error::Failed)), "{kept:?}");
+    let mut read = store.read().await.unwrap();
+    assert!(read.unfinished_turn(c).await.unwrap().is_none());
+}
+
 /// A caller may be cancelled at any of its waits, also while a transaction begins or ends.
-#[tokio::test]
-async fn a_transaction_given_up_at_any_moment_blocks_nobody() {
-    let (_dir, store, ..) = store_with(1).await;
+async fn a_transaction_given_up_at_any_moment_blocks_nobody(place: Place) {
+    let (store, ..) = store_with(&place, 1).await;
     for polls in 0..12 {
         let mut writes = Box::pin(async { store.begin().await?.commit().await });
         let mut left = polls;
@@ -158,17 +178,21 @@ async fn a_transaction_given_up_at_any_moment_blocks_nobody() {
     }
 }
 
-#[tokio::test]
-async fn a_newer_schema_is_refused() {
-    let (dir, store, ..) = store_with(0).await;
+/// A database of a newer rejoin is not touched.
+async fn a_newer_schema_is_refused(place: Place) {
+    let (store, ..) = store_with(&place, 0).await;
     store.close().await;
-    let path = dir.path().join("s.db");
-    let bytes = std::fs::read(&path).unwrap();
-    // `user_version` is the big-endian number at offset 60 of a SQLite file.
-    let mut newer = bytes.clone();
-    newer[60..64].copy_from_slice(&999_u32.to_be_bytes());
-    std::fs::write(&path, newer).unwrap();
-    let opened = Store::open_sqlite(&path).await;
+    match &place {
+        Place::File(dir) => {
+            let path = dir.path().join("s.db");
+            // `user_version` is the big-endian number at offset 60 of a SQLite file.
+            let mut newer = std::fs::read(&path).unwrap();
+            newer[60..64].copy_from_slice(&999_u32.to_be_bytes());
+            std::fs::write(&path, newer).unwrap();
+        }
+        Place::Server(database) => drop(database.psql("update rejoin_schema set version = 999")),
+    }
+    let opened = place.try_open().await;
     assert!(
         matches!(opened, Err(Error::Newer { found: 999, .. })),
         "{opened:?}"

@@ -7,12 +7,13 @@ use clap::{Args, Command, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, PathCompleter};
 use clap_complete::env::{Bash, CompleteEnv, EnvCompleter, Fish, Zsh};
-use rejoin_store::{ListFilter, Store};
+use rejoin_store::ListFilter;
 
 use crate::app;
 use crate::config::Config;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, one_line};
+use crate::store_at::StoreAt;
 
 /// Set by the script for the one call in which the shell asks.
 const ASKED: &str = "_REJOIN_COMPLETE";
@@ -103,11 +104,11 @@ async fn handles() -> Option<Vec<CompletionCandidate>> {
     if config.untrusted.as_ref().is_some_and(|u| u.names_store) {
         return None;
     }
-    let file = app::database(&app::data_home().ok()?, config.database_url.as_deref()).ok()?;
-    if !file.exists() {
+    let at = StoreAt::named(&app::data_home().ok()?, config.database_url.as_deref()).ok()?;
+    if matches!(&at, StoreAt::File(file) if !file.exists()) {
         return None;
     }
-    let store = Store::open_sqlite(&file).await.ok()?;
+    let store = at.open().await.ok()?;
     let mut read = store.read().await.ok()?;
     let filter = ListFilter {
         limit: OFFERED,

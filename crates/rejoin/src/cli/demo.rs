@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use rejoin_core::AgentName;
-use rejoin_hub::{Incoming, Target, TurnFlags, TurnRequest};
+use rejoin_hub::{Doing, Incoming, Target, TurnFlags, TurnRequest};
 use rejoin_runner::IfBusy;
 use tokio::sync::watch;
 
@@ -46,12 +46,24 @@ pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
     .await?;
     fs_err::remove_dir_all(home.join(".rejoin-demo"))
         .map_err(|e| Failure::unavailable(e.to_string()))?;
-    step(&app, "Now the agent's session file is deleted. The turn notices, and tells a new session what was said.", "rm -r ~/.rejoin-demo; rejoin reply \"What do I like?\"", "What do I like?").await?;
     step(
         &app,
-        "And the turn after that resumes again.",
-        "rejoin reply \"Thank you!\"",
-        "Thank you!",
+        "Now the agent's session file is deleted. It comes back from a snapshot, byte for byte.",
+        "rm -r ~/.rejoin-demo; rejoin reply \"What do I like?\"",
+        "What do I like?",
+    )
+    .await?;
+    let first = app.hub().find_message("demo:1", &app.folders()).await?;
+    if let Some(message) = first.message {
+        let text = "My name is Eve and I like coffee.";
+        let edited = app.hub().edit(message.message.id, text, Doing::Now);
+        edited.await?;
+    }
+    step(
+        &app,
+        "And a message is edited. What the session has seen is no longer what was said: a new one is told.",
+        "rejoin edit last:1 \"My name is Eve and I like coffee.\"; rejoin reply \"And now?\"",
+        "And now?",
     )
     .await?;
     if !out.json {

@@ -4,6 +4,7 @@ mod agents;
 mod permissions;
 mod proof;
 mod report;
+mod snapshots;
 mod store;
 
 use std::path::Path;
@@ -58,6 +59,7 @@ pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>)
     };
     let mut stored = Report::default();
     let (hub, store) = store::look(&mut stored, &config, &home, args.prove.is_some()).await;
+    let kept = snapshots::look(&mut stored, &config, hub.as_ref()).await;
     let mut able = Report::default();
     let agents = agents::look(
         &mut able,
@@ -78,6 +80,7 @@ pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>)
         let files: Vec<Value> = sources.iter().map(Source::json).collect();
         out.json(&json!({
             "ok": healthy, "agents": agents, "configuration": files, "store": store,
+            "snapshots": kept,
             "machine": machine, "problems": all.problems(),
         }));
     } else {

@@ -59,13 +59,19 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "rename, archive, delete",
                 "Another title; put away; delete for good",
             ),
+            (
+                "snapshot, sweep",
+                "Sessions that are kept: list, verify, …; free space",
+            ),
         ],
     ),
     (
         "Set up",
         &[
-            ("demo", "See what rejoin does: ten seconds, no key needed"),
-            ("doctor", "Check agents, logins, configuration and store"),
+            (
+                "demo, doctor",
+                "Ten seconds, no key: what it does; check what is here",
+            ),
             (
                 "config, trust",
                 "Where each value comes from; trust a repository's",

@@ -123,7 +123,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("models.*.price.output", Money, "", Free, "US dollars for a million tokens written"),
     key("models.*.price.cache_read", Money, "", Free, "US dollars for a million tokens read from the cache"),
     key("models.*.price.cache_write", Money, "", Free, "US dollars for a million tokens put into the cache"),
-    key("database.url", Text, "", Needed, "Store, `sqlite:PATH`; default: rejoin.db in REJOIN_HOME"),
+    key("database.url", Text, "", Needed, "Store, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; default: rejoin.db in REJOIN_HOME"),
     key("blobs.url", Text, "\"db:\"", NeededBeyond(&[]), "Where snapshots lie: `db:`, `file:PATH`, `s3://BUCKET/PREFIX`"),
     key("blobs.endpoint", Text, "", Needed, "Address of the server, where it is not Amazon's: `https://host:port`"),
     key("blobs.region", Word, "", Needed, "Region of the bucket; none: `us-east-1`"),

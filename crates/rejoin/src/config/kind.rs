@@ -167,8 +167,8 @@ pub(crate) fn is_key(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|c| c.is_ascii_hexdigit())
 }
 
-/// Milliseconds; none: the word that stands for no time.
-pub(crate) fn span_ms(text: &str) -> Option<i64> {
+/// Microseconds; none: the word that stands for no time.
+pub(crate) fn span_micros(text: &str) -> Option<i64> {
     let unit = match text.chars().last()? {
         's' => 1,
         'm' => 60,
@@ -178,7 +178,7 @@ pub(crate) fn span_ms(text: &str) -> Option<i64> {
         _ => return None,
     };
     let number = text.get(..text.len() - 1)?.parse::<u32>().ok()?;
-    Some(i64::from(number) * unit * 1000)
+    Some(i64::from(number).saturating_mul(unit * 1_000_000))
 }
 
 /// A value as one would write it in the file.
@@ -228,18 +228,18 @@ mod tests {
     }
 
     #[test]
-    fn times_in_milliseconds() {
+    fn times_in_microseconds() {
         for (text, ms) in [
             ("0s", Some(0)),
-            ("5m", Some(300_000)),
-            ("12h", Some(43_200_000)),
-            ("30d", Some(2_592_000_000)),
-            ("4294967295w", Some(2_597_596_220_016_000_000)),
+            ("5m", Some(300_000_000)),
+            ("12h", Some(43_200_000_000)),
+            ("30d", Some(2_592_000_000_000)),
+            ("4294967295w", Some(i64::MAX)),
             ("forever", None),
             ("none", None),
             ("", None),
         ] {
-            assert_eq!(span_ms(text), ms, "{text}");
+            assert_eq!(span_micros(text), ms, "{text}");
         }
     }
 

@@ -96,7 +96,8 @@ impl Setting {
 fn without_password(url: &str) -> String {
     let (address, query) = url.split_once('?').map_or((url, ""), |(a, _)| (a, "?…"));
     let shown = address.split_once("://").and_then(|(scheme, rest)| {
-        let (user, host) = rest.split_once('@')?;
+        // A sign that should have been written as %40 belongs to the password.
+        let (user, host) = rest.rsplit_once('@')?;
         let (name, _) = user.split_once(':')?;
         Some(format!("{scheme}://{name}:…@{host}"))
     });

@@ -4,9 +4,9 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rejoin_store::{Blobs, BlobsConfig, Sealer, Store, Vault};
+use rejoin_store::{Blobs, BlobsConfig, Retention, Sealer, Store, Vault};
 
-use super::kind::{is_key, span_ms};
+use super::kind::{is_key, span_micros};
 use super::{Loaded, of, or_default};
 use crate::failure::{Failure, Result};
 
@@ -17,9 +17,7 @@ const LONGEST_KEY_FILE: u64 = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct Snapshots {
     pub(crate) blobs: BlobsConfig,
-    /// Milliseconds; none: as long as the conversation.
-    pub(crate) keep_latest: Option<i64>,
-    pub(crate) keep_older: Option<i64>,
+    pub(crate) keep: Retention,
     enabled: bool,
     key: Option<String>,
     key_file: Option<PathBuf>,
@@ -28,11 +26,13 @@ pub(crate) struct Snapshots {
 impl Snapshots {
     pub(super) fn resolve(loaded: &Loaded) -> Result<Self> {
         let aws = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let span = |key| Ok::<_, Failure>(span_ms(&or_default::<String>(loaded, key)?));
+        let span = |key| Ok::<_, Failure>(span_micros(&or_default::<String>(loaded, key)?));
         Ok(Self {
             blobs: blobs(loaded, aws)?,
-            keep_latest: span("snapshots.keep_latest")?,
-            keep_older: span("snapshots.keep_older")?,
+            keep: Retention {
+                latest: span("snapshots.keep_latest")?,
+                older: span("snapshots.keep_older")?,
+            },
             enabled: or_default(loaded, "snapshots.enabled")?,
             key: of(loaded, "snapshots.key")?,
             key_file: key_file(loaded),
@@ -170,12 +170,9 @@ mod tests {
 
     use super::*;
 
-    fn named(name: &str) -> Option<String> {
-        Some(format!("<{name}>"))
-    }
-
     #[test]
     fn what_is_not_said_is_taken_from_the_usual_variables() {
+        let named = |name: &str| Some(format!("<{name}>"));
         let blobs = blobs(&Loaded::default(), named).unwrap();
         assert_eq!(blobs.url, "db:");
         assert_eq!(blobs.access_key_id, named("AWS_ACCESS_KEY_ID"));

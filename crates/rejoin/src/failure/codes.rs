@@ -64,6 +64,7 @@ codes! { COMMANDS:
     NOT_OPENED = ("not_opened", 5, "the agent's session cannot be handed to its terminal interface; the reason is named", No, "rejoin explain --next"),
     UNTRUSTED = ("untrusted", 5, "a repository's `rejoin.toml` sets what only you may", No, "rejoin trust"),
     UNAVAILABLE = ("unavailable", 6, "the store or a file of rejoin cannot be used", IfAccepted, "rejoin doctor"),
+    DAMAGED = ("damaged", 11, "`snapshot verify` found snapshots that are not what was kept; they are named", No, "rejoin snapshot verify --read-data"),
     BAD_ARCHIVE = ("bad_archive", 11, "an archive is damaged, cut short, or holds what it must not; nothing of it was taken", No, "rejoin export CONV, once more where it came from"),
     CANCELLED = ("cancelled", 130, "interrupted before the turn began", No, "rejoin list"),
     INTERNAL = ("internal", 1, "a defect of rejoin", IfAccepted, "rejoin doctor"),
@@ -163,7 +164,7 @@ mod tests {
                 );
             }
         }
-        page.push_str("\nOther exit codes: 0 done · 7 a person is needed · 10 answered but not saved (`--must-save`) · 11 verify found damage · 130 and 143 interrupted.\n");
+        page.push_str("\nOther exit codes: 0 done · 7 a person is needed · 10 answered but not saved (`--must-save`) · 130 and 143 interrupted.\n");
         page
     }
 

@@ -8,7 +8,7 @@ const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 on_every_cli!(turns_resume);
 
 #[expect(clippy::needless_pass_by_value, reason = "as every test on a world")]
-fn turns_resume(world: World) {
+pub(super) fn turns_resume(world: World) {
     let model = world.cli.models()[0];
     let mut bytes = vec![];
     for n in 1..=5 {

@@ -162,6 +162,7 @@ fn estimates_are_made_from_earlier_turns(world: World) {
     let other = story.world.run(&other).ok().json();
     assert_eq!(other["cost_estimate_usd"], Value::Null, "another model");
     std::fs::remove_file(story.session_file()).unwrap();
+    story.world.without_snapshots();
     let gone = story.world.run(&["explain", "k", "--next"]).ok().stdout;
     let anew = held * new + 1_500.0 * 5.0 * new;
     assert!(

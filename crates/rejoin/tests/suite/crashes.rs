@@ -2,7 +2,7 @@
 //! is left running, and the next command knows how it stands.
 
 mod disk;
-mod points;
+pub(super) mod points;
 mod processes;
 mod spool;
 mod tools;

@@ -8,7 +8,7 @@ mod wrapped;
 use std::fmt::Write as _;
 
 use insta::assert_snapshot;
-use rejoin_testkit::{Done, World};
+use rejoin_testkit::{Done, World, sql};
 
 use super::terminal::{masked, world};
 
@@ -233,6 +233,7 @@ fn conflicts_and_refusals() {
       try: rejoin explain k
     "#);
     std::fs::remove_dir_all(world.home().join(".rejoin-demo")).unwrap();
+    sql(&world.data().join("rejoin.db"), "delete from snapshots");
     assert_snapshot!(said(&world, &["send", "-c", "k", "--no-reseed", "hi"]), @r#"
     exit 5, would_reseed
     error: the session cannot be resumed (session_missing), and --no-reseed forbids telling a new one; nothing was sent and the message was not kept

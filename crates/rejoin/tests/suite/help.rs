@@ -38,9 +38,9 @@ fn the_first_page() {
       fork, merge, undo        Go on in two, or in one; take back the last change
       reset, set               New sessions next time; model, permission, scope, …
       rename, archive, delete  Another title; put away; delete for good
+      snapshot, sweep          Sessions that are kept: list, verify, …; free space
     Set up:
-      demo                     See what rejoin does: ten seconds, no key needed
-      doctor                   Check agents, logins, configuration and store
+      demo, doctor             Ten seconds, no key: what it does; check what is here
       config, trust            Where each value comes from; trust a repository's
       completions              The completion script of bash, zsh or fish
       model-server             A scripted model on loopback, to use a CLI offline
@@ -464,6 +464,136 @@ fn completion_scripts_are_accepted_by_their_shells() {
 }
 
 #[test]
+fn keep() {
+    let world = world();
+    assert_snapshot!(help(&world, &["snapshot"]), @r#"
+    Sessions that are kept: list, check, save and restore them
+
+    Usage: rejoin snapshot [OPTIONS] <COMMAND>
+
+    Commands:
+      list     List the sessions that are kept, newest first
+      verify   Check that what was kept can be restored
+      save     Save the session of a conversation now
+      restore  Put a session back where its agent looks for it
+      pin      Keep a snapshot, whatever the configuration says
+      unpin    Let a snapshot go when its time comes
+    "#);
+    assert_snapshot!(help(&world, &["snapshot", "list"]), @r#"
+    List the sessions that are kept, newest first
+
+    Usage: rejoin snapshot list [OPTIONS] [CONV]
+
+    Arguments:
+      [CONV]  Only of this conversation: handle, id, key, or `last`
+
+    Options:
+      -n <N>  How many [default: 20]
+
+    Examples:
+      rejoin snapshot list
+      rejoin snapshot list tmqx --json
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["snapshot", "verify"]), @r#"
+    Check that what was kept can be restored
+
+    Usage: rejoin snapshot verify [OPTIONS] [CONV]
+
+    Arguments:
+      [CONV]  Only of this conversation: handle, id, key, or `last`
+
+    Options:
+          --read-data  Read, open and compare every chunk
+
+    Examples:
+      rejoin snapshot verify
+      rejoin snapshot verify tmqx --read-data
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["snapshot", "save"]), @r#"
+    Save the session of a conversation now
+
+    Usage: rejoin snapshot save [OPTIONS] [CONV]
+
+    Arguments:
+      [CONV]  Conversation: handle, id, key, or `last` [default: last]
+
+    Options:
+      -a, --agent <AGENT>  Agent; else the one of the newest turn
+
+    Examples:
+      rejoin snapshot save tmqx
+      rejoin doctor    says which are not saved
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["snapshot", "restore"]), @r#"
+    Put a session back where its agent looks for it
+
+    Usage: rejoin snapshot restore [OPTIONS] [CONV]
+
+    Arguments:
+      [CONV]  Conversation: handle, id, key, or `last` [default: last]
+
+    Options:
+      -a, --agent <AGENT>  Agent; else the one of the newest turn
+      -w, --workdir <DIR>  Working folder; else the conversation's
+          --id <ID>        Write the files of this snapshot into a folder instead
+          --to <DIR>       That folder
+
+    Examples:
+      rejoin snapshot restore tmqx
+      rejoin snapshot restore --id 3f0a91c2 --to /tmp/look
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["snapshot", "pin"]), @r#"
+    Keep a snapshot, whatever the configuration says
+
+    Usage: rejoin snapshot pin [OPTIONS] <ID>
+
+    Arguments:
+      <ID>  Snapshot: its id, or the end of it
+
+    Examples:
+      rejoin snapshot list tmqx
+      rejoin snapshot pin 3f0a91c2
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["snapshot", "unpin"]), @r#"
+    Let a snapshot go when its time comes
+
+    Usage: rejoin snapshot unpin [OPTIONS] <ID>
+
+    Arguments:
+      <ID>  Snapshot: its id, or the end of it
+
+    Examples:
+      rejoin snapshot unpin 3f0a91c2
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+    assert_snapshot!(help(&world, &["sweep"]), @r#"
+    Give up old snapshots, and free what nothing needs any more
+
+    Usage: rejoin sweep [OPTIONS]
+
+    Options:
+          --dry-run  Show what would go, change nothing
+
+    Examples:
+      rejoin sweep --dry-run    shows what would go
+      rejoin sweep
+
+    Everywhere: --json, -q, --config FILE, -h
+    "#);
+}
+
+#[test]
 fn one_manual_page_per_command() {
     let world = world();
     let folder = world.root().join("man");
@@ -473,7 +603,7 @@ fn one_manual_page_per_command() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-export.1 rejoin-fork.1 rejoin-import.1 rejoin-list.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-set.1 rejoin-show.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
+    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-export.1 rejoin-fork.1 rejoin-import.1 rejoin-list.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-set.1 rejoin-show.1 rejoin-snapshot-list.1 rejoin-snapshot-pin.1 rejoin-snapshot-restore.1 rejoin-snapshot-save.1 rejoin-snapshot-unpin.1 rejoin-snapshot-verify.1 rejoin-snapshot.1 rejoin-sweep.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
     let page = std::fs::read_to_string(folder.join("rejoin-send.1")).unwrap();
     assert!(
         page.contains("\\-\\-idempotency\\-key") && page.contains("\\-\\-json"),

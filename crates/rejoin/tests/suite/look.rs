@@ -6,7 +6,7 @@ mod first_use;
 mod pages;
 mod rest;
 
-use rejoin_testkit::World;
+use rejoin_testkit::{World, sql};
 
 use super::terminal::masked;
 
@@ -24,11 +24,17 @@ fn talk(world: &World) {
         .ok();
     world.run(&["reply", "What is my name?"]).ok();
     std::fs::remove_dir_all(world.home().join(".rejoin-demo")).unwrap();
+    forget_snapshots(world);
     world.run(&["reply", "What do I like?"]).ok();
+}
+
+fn forget_snapshots(world: &World) {
+    sql(&world.data().join("rejoin.db"), "delete from snapshots");
 }
 
 /// Makes every turn of the demo agent fail.
 fn spoil(world: &World) {
+    forget_snapshots(world);
     let _gone = std::fs::remove_dir_all(world.home().join(".rejoin-demo"));
     std::fs::write(world.home().join(".rejoin-demo"), "in the way").unwrap();
 }

@@ -1,10 +1,12 @@
 //! Sessions that outlive their machine: captured after every turn, put back byte for byte where they
 //! are not, and never used unless they are what was captured.
 
+mod commands;
 mod damage;
 mod kills;
 mod machines;
 mod restore;
 mod unsaved;
+mod verify;
 
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");

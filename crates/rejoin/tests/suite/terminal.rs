@@ -19,6 +19,7 @@ pub(super) fn world() -> World {
 pub(super) fn steady(mut world: World) -> World {
     world.set("TZ", "UTC");
     world.set("COLUMNS", "80");
+    world.set("REJOIN_FAKE_MACHINE", "ada");
     let now = std::time::SystemTime::UNIX_EPOCH
         .elapsed()
         .unwrap()
@@ -157,6 +158,9 @@ pub(super) fn masked(world: &World, text: &str) -> String {
     });
     text = each(&text, 11, |word| {
         clock(word, "today ").then(|| "today 14:31".to_owned())
+    });
+    text = each(&text, 14, |word| {
+        clock(word, "snapshot ").then(|| "snapshot 14:31".to_owned())
     });
     text = each(&text, 16, |word| {
         clock(word, "begun ").then(|| "begun 2026-11-15".to_owned())

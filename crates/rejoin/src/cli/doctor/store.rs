@@ -6,15 +6,15 @@ use std::path::Path;
 
 use rejoin_core::TurnId;
 use rejoin_hub::{Clock, Hub};
-use rejoin_runner::holder::Holder;
 use rejoin_runner::inspect;
-use rejoin_store::{Health, Store};
+use rejoin_store::Health;
 use serde_json::{Value, json};
 
 use super::report::{Report, bytes};
-use crate::app::{database, make_home};
+use crate::app::make_home;
 use crate::config::Config;
 use crate::failure::Result;
+use crate::store_at::StoreAt;
 
 /// Long enough for a process that has nothing left to do.
 const ON_ITS_WAY_OUT: Duration = Duration::from_millis(300);
@@ -27,43 +27,58 @@ pub(super) async fn look(
     keep: bool,
 ) -> (Option<Hub>, Value) {
     report.section("store");
-    let path = match database(home, config.database_url.as_deref()) {
-        Ok(path) => path,
+    let at = match StoreAt::named(home, config.database_url.as_deref()) {
+        Ok(at) => at,
         Err(failure) => {
             let next = failure.next.unwrap_or_default();
             report.bad("", &failure.message, &next);
             return (None, Value::Null);
         }
     };
-    let shown = path.display().to_string();
-    let health = match Store::health(&path).await {
+    let shown = at.place();
+    let (mut found, unreached) = match &at {
+        StoreAt::File(path) => (json!({"path": path}), "check REJOIN_HOME"),
+        StoreAt::Server { .. } => (
+            json!({"server": shown}),
+            "see that the server runs, and that database.url is right: rejoin config show",
+        ),
+    };
+    let health = match at.health().await {
         Ok(health) => health,
-        Err(error) => {
-            report.bad(&shown, &error.to_string(), "check REJOIN_HOME");
-            return (None, Value::Null);
+        Err(failure) => {
+            report.bad(&shown, &failure.message, unreached);
+            found["error"] = json!(failure.message);
+            return (None, found);
         }
     };
     let Some(health) = health else {
         report.note(&shown, "not there yet; the first message makes it");
         let hub = if keep && make_home(home).is_ok() {
-            open(&path).await.ok()
+            open(&at).await.ok()
         } else {
             None
         };
-        return (hub, json!({"path": path, "exists": false}));
+        found["exists"] = json!(false);
+        return (hub, found);
     };
-    let mut found = json!({
-        "path": path, "exists": true, "bytes": health.bytes, "schema": health.schema,
+    let facts = json!({
+        "exists": true, "bytes": health.bytes, "schema": health.schema,
         "known_schema": health.known_schema, "damage": health.damage,
         "running": health.running, "queued": health.queued, "conversations": health.conversations,
     });
+    if let (Some(found), Value::Object(facts)) = (found.as_object_mut(), facts) {
+        found.extend(facts);
+    }
+    if let Some(version) = &health.server {
+        found["server_version"] = json!(version);
+    }
     if !judge(report, &shown, &health) {
         return (None, found);
     }
-    let hub = match open(&path).await {
+    let hub = match open(&at).await {
         Ok(hub) => hub,
         Err(failure) => {
-            let next = failure.next.unwrap_or_else(|| "check REJOIN_HOME".into());
+            let next = failure.next.unwrap_or_else(|| unreached.into());
             report.bad(&shown, &failure.message, &next);
             return (None, found);
         }
@@ -97,14 +112,19 @@ fn judge(report: &mut Report, path: &str, health: &Health) -> bool {
     };
     report.good(
         path,
-        &format!("{size}, {count} {conversations}, schema {schema}, intact"),
+        &match &health.server {
+            None => format!("{size}, {count} {conversations}, schema {schema}, intact"),
+            Some(version) => {
+                format!("{size}, {count} {conversations}, schema {schema}, server {version}")
+            }
+        },
     );
     true
 }
 
-async fn open(path: &Path) -> Result<Hub> {
+async fn open(at: &StoreAt) -> Result<Hub> {
     Ok(Hub {
-        store: Store::open_sqlite(path).await?,
+        store: at.open().await?,
         clock: Clock,
         machine: String::new(),
         vault: None,
@@ -116,11 +136,11 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
     let mut read = hub.store.read().await?;
     let running = read.running_turns().await?;
     let queued = health.queued;
-    let alone = |holder: &Option<String>| {
-        let holder = holder.as_deref().and_then(|h| h.parse::<Holder>().ok());
-        !holder.is_some_and(|h| h.is_alive())
-    };
-    let unattended = running.iter().filter(|t| alone(&t.holder)).count();
+    let mut unattended = 0;
+    for turn in &running {
+        let attended = inspect::is_attended(hub, home, turn).await?;
+        unattended += usize::from(!attended);
+    }
     report.good(
         "turns",
         &format!("{} running, {queued} queued", running.len()),
@@ -167,7 +187,7 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         let Ok(id) = name.parse::<TurnId>() else {
             continue;
         };
-        folders += usize::from(read.turn(id).await?.is_none_or(|t| t.status.ended()));
+        folders += usize::from(read.turn(id).await?.is_some_and(|t| t.status.ended()));
     }
     if folders > 0 {
         report.note(

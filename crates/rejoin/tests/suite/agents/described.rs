@@ -108,7 +108,7 @@ fn turn(world: &World, n: usize, verdict: &str, reason: &Value, more: &[&str]) -
 
 #[test]
 fn it_is_resumed_by_its_own_id_and_told_when_that_is_gone() {
-    let world = world(|section| section);
+    let mut world = world(|section| section);
     let first = turn(&world, 1, "started", &json!("first_turn"), &[]);
     assert_eq!(first["version"], "small 1.2.3");
     let second = turn(&world, 2, "resumed", &Value::Null, &["-m", "m2"]);
@@ -122,6 +122,7 @@ fn it_is_resumed_by_its_own_id_and_told_when_that_is_gone() {
     );
     // Gone before we look, and gone behind our back.
     std::fs::remove_file(&sessions(&world)[0]).unwrap();
+    world.without_snapshots();
     turn(&world, 3, "reseeded", &json!("session_missing"), &[]);
     turn(&world, 4, "resumed", &Value::Null, &[]);
     // Cut back after a turn that failed, and used again.

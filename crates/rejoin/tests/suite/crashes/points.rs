@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::REJOIN;
 
 /// In the order in which a turn passes them; `after_refusal` needs a refusal and has its own test.
-const POINTS: [&str; 14] = [
+pub(crate) const POINTS: [&str; 14] = [
     "after_accept",
     "after_claim",
     "after_look",
@@ -96,11 +96,14 @@ fn every_point_is_tested() {
 /// One conversation in which every other turn dies; each answer recalls everything said before.
 #[test]
 fn the_demo_agent_survives_every_point() {
-    let mut world = World::new(REJOIN);
+    demo_survives(World::new(REJOIN), &POINTS);
+}
+
+pub(crate) fn demo_survives(mut world: World, points: &[&str]) {
     let quoted = |n: usize| format!("“{} #s:a{n}”", user(n));
     let _first = world.say(1, &["-a", "demo"]);
     let mut n = 1;
-    for point in POINTS {
+    for point in points.iter().copied() {
         n += 1;
         let turn = die_at(&mut world, point, n, &format!("#s:a{n}"));
         assert_stands(point, &turn);
@@ -149,9 +152,12 @@ fn who_picks_up_may_be_killed_too() {
 }
 
 fn survives(version: &str, points: &[&str]) {
-    let Some(world) = World::claude(REJOIN, version) else {
-        return;
-    };
+    if let Some(world) = World::claude(REJOIN, version) {
+        claude_survives(world, points);
+    }
+}
+
+pub(crate) fn claude_survives(world: World, points: &[&str]) {
     let mut talk = Talk::begin(world);
     talk.good("started", &["-m", "sonnet"]);
     for point in points {

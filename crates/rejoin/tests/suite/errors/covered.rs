@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Wherever a snapshot begins with the exit code and the word of an error.
-const SNAPSHOTS: [&str; 8] = [
+const SNAPSHOTS: [&str; 9] = [
     include_str!("../errors.rs"),
     include_str!("held.rs"),
     include_str!("turns.rs"),
@@ -11,6 +11,7 @@ const SNAPSHOTS: [&str; 8] = [
     include_str!("../crashes/disk.rs"),
     include_str!("../open/refused.rs"),
     include_str!("../portable/refused.rs"),
+    include_str!("../snapshots/verify.rs"),
     include_str!("../../../src/failure/codes.rs"),
 ];
 /// Made from the code, which a test of its own checks.

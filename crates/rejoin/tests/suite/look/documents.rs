@@ -138,7 +138,7 @@ fn a_turn_and_its_explanation() {
       },
       "reason": "first_turn",
       "reply_id": "[id]",
-      "saved": "local_only",
+      "saved": "stored",
       "sent": {
         "bytes": 6,
         "caught_up": 0,
@@ -217,7 +217,7 @@ fn a_turn_that_was_told_everything() {
       },
       "reason": "session_missing",
       "reply_id": "[id]",
-      "saved": "local_only",
+      "saved": "stored",
       "sent": {
         "bytes": 567,
         "caught_up": 0,

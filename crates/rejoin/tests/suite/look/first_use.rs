@@ -22,26 +22,26 @@ fn first_use_on_a_terminal() {
     $
     "#);
     assert_snapshot!(seen("rejoin demo"), @r#"
-    like tea.”.
     rejoin: resumed, knows all 2 messages · tmqx:4 · demo demo · 73 in (0% cached)
     30 out · $0.00 · 0.1s
 
-    # Now the agent's session file is deleted. The turn notices, and tells a new
-    session what was said.
+    # Now the agent's session file is deleted. It comes back from a snapshot, byte
+    for byte.
     $ rm -r ~/.rejoin-demo; rejoin reply "What do I like?"
     You said “What do I like?”. Before that you told me: “My name is Ada and I like
     tea.”, “What is my name?”.
-    rejoin: reseeded, session_missing:
-    sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no
-    snapshot of it · told 4 of 4 messages · tmqx:6 · demo demo · 167 in (0% cached)
-    38 out · $0.00 · 0.1s · rejoin explain tmqx
+    rejoin: restored from snapshot 14:31 by ada · tmqx:6 · demo demo · 145 in (0%
+    cached) 38 out · $0.00 · 0.1s
 
-    # And the turn after that resumes again.
-    $ rejoin reply "Thank you!"
-    You said “Thank you!”. Before that you told me: “My name is Ada and I like
-    tea.”, “What is my name?”, “What do I like?”.
-    rejoin: resumed, knows all 6 messages · tmqx:8 · demo demo · 245 in (0% cached)
-    45 out · $0.00 · 0.1s
+    # And a message is edited. What the session has seen is no longer what was
+    said: a new one is told.
+    $ rejoin edit last:1 "My name is Eve and I like coffee."; rejoin reply "And
+    now?"
+    You said “And now?”. Before that you told me: “My name is Eve and I like
+    coffee.”, “What is my name?”, “What do I like?”.
+    rejoin: reseeded, history_changed: message 1 was edited · told 6 of 6 messages
+    · tmqx:8 · demo demo · 226 in (0% cached) 45 out · $0.00 · 0.1s · rejoin
+    explain tmqx
 
     Nothing of this was kept. With a coding agent installed: rejoin send "hello"
     and then: rejoin reply "what did I say?", rejoin explain, rejoin list
@@ -99,36 +99,33 @@ fn first_use_on_a_terminal() {
     allows    edit: may change files in the working folder
     $
     "#);
-    assert_snapshot!(seen("rm -r ~/.rejoin-demo; rejoin reply 'Still there?'"), @r#"
+    assert_snapshot!(seen("rm -r ~/.rejoin-demo; rejoin reply 'Still there?'"), @r"
     $ rm -r ~/.rejoin-demo; rejoin reply 'Still there?'
     You said “Still there?”. Before that you told me: “My name is Ada.”, “What is my
      name?”.
-    rejoin: reseeded, session_missing:
-    sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no
-    snapshot of it · told 4 of 4 messages · tmqx:6 · demo demo · 153 in (0% cached)
-    33 out · $0.00 · 0.1s · rejoin explain tmqx
+    rejoin: restored from snapshot 14:31 by ada · tmqx:6 · demo demo · 132 in (0%
+    cached) 33 out · $0.00 · 0.1s
     $
-    "#);
-    assert_snapshot!(seen("rejoin explain"), @r#"
+    ");
+    assert_snapshot!(seen("rejoin explain"), @r"
     $ rejoin explain
-    reseeded because demo's session file is gone
-    (session_missing)                                tmqx:6  demo 0.1.0  today 14:31
+    restored from a snapshot: demo knows all 4 messages
+                                                     tmqx:6  demo 0.1.0  today 14:31
       ok    capability  resume proven on this binary
       ok    history     seen through message 4 of 4
       ok    folder      same folder
       ok    runtime     same product and version, rejoin demo agent 0.1.0
       ok    context     65 of 200000 tokens (0.0 %, limit 80 %)
-      FAIL  present     sessions/5e551043-0000-4000-8000-000000000000.jsonl is not
-                        here, and no snapshot of it
-      ok    also        session, breaker, in use, model, compaction
-    sent      4 messages re-told, the new message; 519 bytes
-    cost      $0.00; 153 in (0% cached), 33 out; 0.1s
+      ok    also        session, breaker, present, in use, model, compaction,
+                        snapshot
+    sent      only the new message; 139 bytes
+    cost      $0.00; 132 in (0% cached), 33 out; 0.1s
     allowed   edit: may change files in the working folder
     session   5e551043-0000-4000-8000-000000000000
     next      resumes, unless something changes (rejoin explain tmqx --next)
-    command   rejoin demo-agent --session-id 5e551043-0000-4000-8000-000000000000
+    command   rejoin demo-agent --resume 5e551043-0000-4000-8000-000000000000
     $
-    "#);
+    ");
     assert_snapshot!(seen("rejoin send -a demo --title 'another one, with a title that does not fit into this table' hi"), @r#"
     $ rejoin send -a demo --title 'another one, with a title that does not fit into
     this table' hi

@@ -89,11 +89,16 @@ fn looking_after_it() {
                 Some((before, _)) => format!("{before}free space  [as it is]"),
                 None => line.to_owned(),
             });
-        let sizes = lines.map(|line| match line.find(" KB, ") {
+        let unit = |line: &str| {
+            [" KB, ", " MB, ", " B in "]
+                .iter()
+                .find_map(|u| line.find(u))
+        };
+        let sizes = lines.map(|line| match unit(&line) {
             Some(at) => format!(
                 "{}N{}",
                 line[..at].trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'),
-                &line[at..]
+                line[at..].replacen("MB", "KB", 1)
             ),
             None => line,
         });

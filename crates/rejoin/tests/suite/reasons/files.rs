@@ -16,7 +16,8 @@ mod passed_over {
 }
 
 ///
-fn a_damaged_session_is_never_resumed(world: World) {
+fn a_damaged_session_is_never_resumed(mut world: World) {
+    world.without_snapshots();
     let mut story = Chronicle::begun(world);
     fs::remove_file(story.session_file()).unwrap();
     story.reseeds("session_missing", &[]);
@@ -84,7 +85,8 @@ fn a_session_continued_by_hand_and_passed_over(world: World) {
 }
 
 /// `--no-reseed`: exit 5, nothing sent, the message not kept, the conversation as it was.
-fn without_leave_to_reseed_nothing_is_sent(world: World) {
+fn without_leave_to_reseed_nothing_is_sent(mut world: World) {
+    world.without_snapshots();
     let mut story = Chronicle::begun(world);
     story.resumes(&["--no-reseed"]);
     let look = |story: &Chronicle| {

@@ -29,7 +29,7 @@ fn damaged(statement: &str) {
 fn a_flipped_bit_in_every_chunk() {
     for at in ["1", "length(body) / 2", "length(body)"] {
         damaged(&format!(
-            "update chunks set body = substr(body, 1, {at} - 1) || x'5a' || substr(body, {at} + 1)"
+            "update chunks set body = cast(substr(body, 1, {at} - 1) || x'5a' || substr(body, {at} + 1) as blob)"
         ));
     }
 }

@@ -1,6 +1,6 @@
 //! `kill -9` at every step of capture and restore: nothing half-restored is ever resumed.
 
-use rejoin_testkit::{CLAUDE_NEW, Chronicle, World, wait_for};
+use rejoin_testkit::{CLAUDE_NEW, Chronicle, World, answer, assert_shown, user, wait_for};
 
 use super::REJOIN;
 
@@ -23,14 +23,16 @@ fn dies_at(story: &mut Chronicle, point: &str) {
         let turn = story.world.last_turn();
         (turn["status"] != "running").then_some(())
     });
-    story.passed_over(vec![rejoin_testkit::answer(n)]);
+    story.passed_over(vec![answer(n)]);
     if story.world.last_turn()["status"] == "queued" {
-        let id = story.world.last_turn()["turn_id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        let done = story.world.run(&["wait", &id]);
-        assert_eq!(done.code, 0, "{point}: {done:?}");
+        // It runs before the next message.
+        let n = story.next();
+        let turn = story.world.say(n, &[]);
+        assert_eq!(turn["status"], "succeeded", "{point}: {turn:#}");
+        story.words.push(user(n));
+        assert_shown(&story.world.model.last(), &story.words);
+        story.words.pop();
+        story.passed_over(vec![answer(n)]);
     }
 }
 

@@ -27,7 +27,7 @@ fn home_and_folder_vanish(world: World) {
         .world
         .run(&["snapshot", "restore", "k", "--json"])
         .ok();
-    assert_eq!(done.json()["state"], "restored", "{done:?}");
+    assert_eq!(done.json()["restored"], true, "{done:?}");
     assert!(fs::read(&file).unwrap() == captured);
     story.resumes(&[]);
     story.world.lose_the_machine();
@@ -148,7 +148,11 @@ fn after_a_failed_turn() {
     talk.bad("#s:e400", &[], ("failed", "invalid_request", 1));
     talk.world.lose_the_machine();
     talk.good("restored", &[]);
-    talk.bad("#s:slow", &["--timeout", "2s"], ("failed", "timeout", 124));
+    talk.bad(
+        "#s:slow",
+        &["--timeout", "2s"],
+        ("failed", "time_limit", 124),
+    );
     talk.world.lose_the_machine();
     talk.good("restored", &[]);
     talk.good("resumed", &[]);

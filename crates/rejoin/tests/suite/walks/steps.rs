@@ -49,6 +49,7 @@ impl Walk {
         clis: [&'static dyn Cli; 4],
         scope: &str,
         steps: usize,
+        on_server: bool,
     ) -> Option<Self> {
         let most = steps * 2 + 9;
         let scripts = (1..=most).flat_map(|n| {
@@ -59,6 +60,9 @@ impl Walk {
         });
         let model = Model::with(scripts.collect());
         let mut world = World::of_all(env!("CARGO_BIN_EXE_rejoin"), &clis, model)?;
+        if on_server {
+            world = world.on_server()?;
+        }
         world.set("REJOIN_RESUME_SCOPE", scope);
         let mut walk = Self {
             world,

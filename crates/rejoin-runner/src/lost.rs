@@ -1,0 +1,134 @@
+//! Ends a turn whose place went away in the middle of it. What it did is known as far as its events are;
+//! it is never tried again.
+
+use rejoin_core::{Class, Cost, EventBody, Failure, ToolNote, TurnStatus};
+use rejoin_hub::{Claimed, PinEnd};
+use rejoin_store::Attempt;
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::turn::{Runner, without_a_run};
+
+/// Read at once; a turn has at most some thousands.
+const EVENTS: i64 = 10_000;
+/// Of a tool's input, for people and models.
+const SUBJECT: usize = 120;
+
+impl Runner {
+    pub(crate) async fn lose_elsewhere(&self, claimed: &Claimed, attempt: &Attempt) -> Result<()> {
+        let machine = &claimed.turn.machine;
+        let failure = Failure {
+            class: Class::Lost,
+            message: format!("where it ran ({machine}) was not heard of any more"),
+        };
+        let pin = PinEnd::Lost {
+            id: attempt.pin,
+            why: format!("what it holds lies on {machine}, which was not heard of any more"),
+        };
+        let mut settled = without_a_run(TurnStatus::Lost, failure, Some(attempt.n), pin);
+        settled.cost = Cost::Unknown;
+        settled.record = claimed.turn.record.clone();
+        settled.trail = self.tools_of(claimed).await?;
+        settled.record.tools_run = settled.trail.len() as u64;
+        self.finish(claimed, &settled).await
+    }
+
+    async fn tools_of(&self, claimed: &Claimed) -> Result<Vec<ToolNote>> {
+        let mut tools = Tools::default();
+        let mut after = 0;
+        loop {
+            let mut read = self.hub.store.read().await?;
+            let events = read.events_of(claimed.turn.id, after, EVENTS).await?;
+            let Some(last) = events.last() else {
+                return Ok(tools.0.into_iter().map(|(_, note)| note).collect());
+            };
+            after = last.seq;
+            for event in &events {
+                tools.hear(&event.body);
+            }
+        }
+    }
+}
+
+/// What was started, by its id, in order.
+#[derive(Default)]
+struct Tools(Vec<(String, ToolNote)>);
+
+impl Tools {
+    fn hear(&mut self, event: &EventBody) {
+        if let EventBody::ToolCall {
+            id, tool, input, ..
+        } = event
+        {
+            let note = ToolNote {
+                tool: tool.clone(),
+                subject: subject(input),
+                changed_file: false,
+                finished: false,
+            };
+            self.0.push((id.clone(), note));
+        }
+        if let EventBody::ToolResult { id, .. } = event {
+            let started = self.0.iter_mut().filter(|(started, _)| started == id);
+            started.for_each(|(_, note)| note.finished = true);
+        }
+        if let EventBody::FileChanged { path, tool } = event {
+            let same = |note: &ToolNote| note.tool == *tool && note.subject.ends_with(path);
+            let changed = self.0.iter_mut().map(|(_, note)| note);
+            changed
+                .filter(|note| same(note))
+                .for_each(|note| note.changed_file = true);
+        }
+    }
+}
+
+/// The command or file, or whatever else is said first.
+fn subject(input: &Value) -> String {
+    let known = ["command", "file_path", "path", "filePath"].map(|name| &input[name]);
+    let first = input.as_object().into_iter().flat_map(|map| map.values());
+    let text = known.into_iter().chain(first).find_map(Value::as_str);
+    text.unwrap_or_default().chars().take(SUBJECT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_started_is_listed_with_its_end() {
+        let call = |id: &str, input: Value| EventBody::ToolCall {
+            id: id.into(),
+            tool: "Bash".into(),
+            input,
+            parent_tool: None,
+        };
+        let mut tools = Tools::default();
+        tools.hear(&call("1", json!({"description": "x", "command": "make"})));
+        tools.hear(&EventBody::ToolResult {
+            id: "1".into(),
+            is_error: false,
+            text: String::new(),
+        });
+        tools.hear(&call("2", json!({"file_path": "/w/a.rs"})));
+        tools.hear(&EventBody::FileChanged {
+            path: "a.rs".into(),
+            tool: "Bash".into(),
+        });
+        tools.hear(&call("3", json!([1])));
+        let said: Vec<_> = tools
+            .0
+            .iter()
+            .map(|(_, n)| (n.subject.as_str(), n.finished, n.changed_file))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                ("make", true, false),
+                ("/w/a.rs", false, true),
+                ("", false, false)
+            ]
+        );
+    }
+}

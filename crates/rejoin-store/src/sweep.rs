@@ -1,0 +1,260 @@
+//! What is no longer kept: first a plan that can be shown, then the doing.
+//!
+//! Nothing that a manifest names ever goes. A capture says of every chunk that it relies on it
+//! (`at`), and builds only upon a snapshot that is there when it is added; a sweep removes chunks
+//! that no manifest names and nobody relied on for [`GRACE`]. Their rows go in the transaction that
+//! looked; the objects after. What dies in between leaves objects without a row, which the next
+//! sweep finds by listing.
+
+mod perform;
+mod reach;
+
+use std::collections::{HashMap, HashSet};
+
+use rejoin_core::{AgentName, ConversationId, PinId, SnapshotId};
+
+use crate::blobs::{Blobs, Listed, ObjectName};
+use crate::connections::Read;
+use crate::db::{Row, one, rows, vals};
+use crate::error::{Error, Result};
+use crate::vault::Vault;
+
+pub use perform::Swept;
+use reach::Reach;
+
+/// How long a chunk that nobody names may be on its way into a manifest, in microseconds.
+pub const GRACE: i64 = 60 * 60 * 1_000_000;
+
+/// How long snapshots are kept, in microseconds; none: as long as their conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// The newest of each session.
+    pub latest: Option<i64>,
+    pub older: Option<i64>,
+}
+
+/// What a sweep would do.
+#[derive(Debug, Default)]
+pub struct SweepPlan {
+    pub expiring: Vec<Expiring>,
+    /// Snapshots that stay.
+    pub staying: u64,
+    /// Those of them whose manifest cannot be read any more: they hold on to nothing.
+    pub damaged: Vec<SnapshotId>,
+    /// Chunks that nothing names, as of now.
+    pub chunks: u64,
+    pub bytes: u64,
+    /// Chunks that nothing names, and that are too new to go.
+    pub waiting: u64,
+    /// Objects that no row names, and no capture any more either.
+    pub strays: Vec<Listed>,
+    now: i64,
+}
+
+/// A snapshot whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expiring {
+    pub id: SnapshotId,
+    pub conversation: ConversationId,
+    pub agent: AgentName,
+    pub taken_at: i64,
+    pub length: u64,
+    pub why: String,
+}
+
+/// How far it is, for whoever waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Manifests read.
+    Reading(u64),
+    /// Objects looked at.
+    Listing(u64),
+    /// Objects removed, of so many.
+    Removing(u64, u64),
+}
+
+/// Is told how far it is.
+pub type Watcher<'a> = &'a (dyn Fn(Progress) + Send + Sync);
+
+impl Vault {
+    /// What a sweep would do now. Changes nothing.
+    pub async fn plan_sweep(
+        &self,
+        keep: Retention,
+        now: i64,
+        watch: Watcher<'_>,
+    ) -> Result<SweepPlan> {
+        let mut plan = SweepPlan {
+            now,
+            ..SweepPlan::default()
+        };
+        let living = {
+            let mut read = self.store.read().await?;
+            living(&mut read).await?
+        };
+        let total = living.len() as u64;
+        plan.expiring = expiring(living, keep, now);
+        plan.staying = total - plan.expiring.len() as u64;
+        let going = plan.expiring.iter().map(|e| e.id).collect();
+        let reach = Reach::read(&self.store, &going, watch).await?;
+        plan.damaged.clone_from(&reach.damaged);
+        for chunk in self.unnamed(&reach).await? {
+            if chunk.at < now - GRACE {
+                plan.chunks += 1;
+                plan.bytes += chunk.stored;
+            } else {
+                plan.waiting += 1;
+            }
+        }
+        plan.strays = self.strays(now - GRACE, watch).await?;
+        Ok(plan)
+    }
+
+    /// Chunks that no manifest names and that can be removed from here.
+    async fn unnamed(&self, reach: &Reach) -> Result<Vec<Unnamed>> {
+        let mut unnamed = vec![];
+        let mut after = vec![];
+        loop {
+            let sql = "select name, stored, at, copy, 
+                    cast(case when body is null then 1 else 0 end as bigint) as elsewhere from chunks
+                where name > $1 order by name limit 1000";
+            let page = {
+                let mut read = self.store.read().await?;
+                rows(&mut read, sql, vals![Some(after.clone())]).await?
+            };
+            for row in &page {
+                let name = row.hash("name")?;
+                after = name.to_vec();
+                // Its object lies where we cannot reach it: the row is all that knows of it.
+                let out_of_reach =
+                    matches!(self.blobs, Blobs::Database) && row.int("elsewhere")? != 0;
+                if !reach.names.contains(&name) && !out_of_reach {
+                    unnamed.push(Unnamed {
+                        name,
+                        stored: row.int("stored")?.try_into().unwrap_or(0),
+                        at: row.int("at")?,
+                        copy: copy(row)?,
+                    });
+                }
+            }
+            if page.len() < 1000 {
+                return Ok(unnamed);
+            }
+        }
+    }
+
+    /// Objects that no row names, written before that time.
+    async fn strays(&self, before: i64, watch: Watcher<'_>) -> Result<Vec<Listed>> {
+        let Blobs::Objects(objects) = &self.blobs else {
+            return Ok(vec![]);
+        };
+        let mut strays = vec![];
+        let mut after: Option<ObjectName> = None;
+        let mut seen = 0;
+        loop {
+            let page = objects.list(after.as_ref()).await?;
+            let mut read = self.store.read().await?;
+            for listed in &page {
+                let name = listed.name;
+                let sql = "select copy from chunks where name = $1";
+                let row = one(&mut read, sql, vals![name.chunk]).await?;
+                let known = row.as_ref().map(copy).transpose()?.flatten() == Some(name.copy);
+                if listed.at < before && !known {
+                    strays.push(listed.clone());
+                }
+            }
+            drop(read);
+            seen += page.len() as u64;
+            watch(Progress::Listing(seen));
+            after = match page.last() {
+                Some(last) if page.len() == crate::blobs::PAGE => Some(last.name),
+                Some(_) | None => return Ok(strays),
+            };
+        }
+    }
+}
+
+/// A chunk that no manifest names.
+struct Unnamed {
+    name: [u8; 32],
+    stored: u64,
+    at: i64,
+    copy: Option<u32>,
+}
+
+fn copy(row: &Row) -> Result<Option<u32>> {
+    let copy = row.maybe_int("copy")?;
+    let foreign = |_| Error::Foreign("copy is not a number of ours".into());
+    copy.map(|copy| u32::try_from(copy).map_err(foreign))
+        .transpose()
+}
+
+/// A snapshot that is there, without what it holds.
+#[derive(Debug, Clone)]
+struct Living {
+    id: SnapshotId,
+    conversation: ConversationId,
+    pin: PinId,
+    agent: AgentName,
+    open: bool,
+    kept: bool,
+    length: u64,
+    taken_at: i64,
+}
+
+async fn living(read: &mut Read) -> Result<Vec<Living>> {
+    let sql = "select id, conversation_id, pin_id, agent, state, kept, length, taken_at
+        from snapshots where manifest is not null order by id desc";
+    let found = rows(read, sql, vals![]).await?;
+    let one = |row: &Row| {
+        Ok(Living {
+            id: SnapshotId::from_uuid(row.id("id")?),
+            conversation: ConversationId::from_uuid(row.id("conversation_id")?),
+            pin: PinId::from_uuid(row.id("pin_id")?),
+            agent: AgentName::new(row.text("agent")?).map_err(|e| Error::Foreign(e.to_string()))?,
+            open: row.text("state")? == "open",
+            kept: row.int("kept")? != 0,
+            length: row.int("length")?.try_into().unwrap_or(0),
+            taken_at: row.int("taken_at")?,
+        })
+    };
+    found.iter().map(one).collect()
+}
+
+/// Those whose time is over, the newest first as given. The newest of a session is the newest that
+/// was confirmed, and one of a turn that has not been since.
+fn expiring(living: Vec<Living>, keep: Retention, now: i64) -> Vec<Expiring> {
+    let mut confirmed: HashMap<PinId, SnapshotId> = HashMap::new();
+    let mut newest: HashSet<PinId> = HashSet::new();
+    let mut over = vec![];
+    for snapshot in living {
+        let first = newest.insert(snapshot.pin);
+        let latest = if snapshot.open {
+            first
+        } else {
+            *confirmed.entry(snapshot.pin).or_insert(snapshot.id) == snapshot.id
+        };
+        let (allowed, which, key) = if latest {
+            (keep.latest, "the newest of its session", "keep_latest")
+        } else {
+            (keep.older, "not the newest of its session", "keep_older")
+        };
+        let Some(allowed) = allowed.filter(|_| !snapshot.kept) else {
+            continue;
+        };
+        if now - snapshot.taken_at >= allowed {
+            over.push(Expiring {
+                id: snapshot.id,
+                conversation: snapshot.conversation,
+                agent: snapshot.agent,
+                taken_at: snapshot.taken_at,
+                length: snapshot.length,
+                why: format!("{which}, and older than {key} allows"),
+            });
+        }
+    }
+    over
+}
+
+#[cfg(test)]
+mod tests;

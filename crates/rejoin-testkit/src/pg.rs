@@ -1,0 +1,231 @@
+//! PostgreSQL servers of the tests' own: never one that runs on this machine already.
+//!
+//! Each hangs under a small shell that waits for its stdin to end: however a test process goes, its
+//! servers stop and their folders are removed.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// `$1`: folder; `$2`: the programs; `$3`: a port, or nothing; `$4`: a password, or nothing. One word
+/// per line tells it what to do; each is answered with one.
+const GUARD: &str = r#"
+trap '' INT TERM HUP
+dir=$1 bin=$2 port=$3 password=$4
+as() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
+cd "$dir" || exit 1
+if [ "$(id -u)" = 0 ]; then chown postgres "$dir"; fi
+chmod 700 "$dir"
+auth='-A trust'
+if [ -n "$password" ]; then
+    printf %s "$password" > pw; chmod 644 pw
+    auth="-A scram-sha-256 --pwfile=$dir/pw"
+fi
+as "$bin/initdb" -D "$dir/data" -U postgres $auth -E UTF8 --locale=C.UTF-8 --no-sync >init.log 2>&1
+listen="-c listen_addresses=''"
+if [ -n "$port" ]; then listen="-c listen_addresses=127.0.0.1 -c port=$port"; fi
+start() {
+    as "$bin/pg_ctl" -D "$dir/data" -s -w -l "$dir/log" -o "$listen -c unix_socket_directories=$dir \
+        -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=200 \
+        -c shared_buffers=32MB" start >start.log 2>&1
+}
+stop() { as "$bin/pg_ctl" -D "$dir/data" -s -w -m "$1" stop >/dev/null 2>&1; }
+if start; then echo ready; else cat init.log start.log log >&2; echo failed; fi
+while read -r word; do
+    case $word in
+        stop) stop fast; echo done ;;
+        crash) stop immediate; echo done ;;
+        start) start; echo done ;;
+    esac
+done
+stop immediate
+cd /; rm -rf "$dir"
+"#;
+
+/// A server that lives as long as this, and no longer than the test process.
+pub struct PgServer {
+    dir: PathBuf,
+    bin: PathBuf,
+    port: Option<u16>,
+    password: Option<String>,
+    guard: Mutex<(ChildStdin, BufReader<std::process::ChildStdout>)>,
+    /// Waits for itself: it goes when its stdin ends.
+    _shell: Child,
+}
+
+/// A schema of one test on the server of this test process; dropped with it.
+pub struct Database {
+    pub url: String,
+    name: String,
+}
+
+/// An empty database for one test. None: PostgreSQL is not installed, which fails the test under CI
+/// and skips it loudly elsewhere.
+pub fn database() -> Option<Database> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let server = shared()?;
+    let name = format!("t{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    server.psql(&format!("create schema {name}"));
+    Some(Database {
+        url: format!("{}?options=-csearch_path%3D{name}", server.url()),
+        name,
+    })
+}
+
+impl Database {
+    /// Runs a statement in it, gives what it says, one row per line.
+    pub fn psql(&self, statement: &str) -> String {
+        let server = shared().unwrap();
+        server.psql(&format!("set search_path = {}; {statement}", self.name))
+    }
+
+    pub fn server(&self) -> &'static PgServer {
+        shared().unwrap()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Some(server) = shared() {
+            // Whoever still uses it is not waited for.
+            let statement = format!("set lock_timeout = '2s'; drop schema {} cascade", self.name);
+            drop(server.command(&statement).output());
+        }
+    }
+}
+
+fn shared() -> Option<&'static PgServer> {
+    static SHARED: OnceLock<Option<PgServer>> = OnceLock::new();
+    SHARED.get_or_init(PgServer::start).as_ref()
+}
+
+impl PgServer {
+    /// None: PostgreSQL is not installed.
+    pub fn start() -> Option<Self> {
+        Self::start_with(None)
+    }
+
+    /// On a port of loopback, for whoever knows the password.
+    pub fn with_password(password: &str) -> Option<Self> {
+        Self::start_with(Some(password))
+    }
+
+    fn start_with(password: Option<&str>) -> Option<Self> {
+        let bin = installed()?;
+        let port = password.map(|_| {
+            let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            free.local_addr().unwrap().port()
+        });
+        // A socket's path is short, and everybody may pass through this folder.
+        let dir = tempfile::Builder::new()
+            .prefix("rj-pg-")
+            .tempdir_in("/tmp")
+            .unwrap()
+            .keep();
+        let mut shell = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .arg(&dir)
+            .arg(&bin)
+            .arg(port.map(|p| p.to_string()).unwrap_or_default())
+            .arg(password.unwrap_or_default())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C is for the tests; it must outlive them.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let stdin = shell.stdin.take().unwrap();
+        let mut stdout = BufReader::new(shell.stdout.take().unwrap());
+        let mut word = String::new();
+        stdout.read_line(&mut word).unwrap();
+        assert_eq!(word, "ready\n", "the PostgreSQL server does not start");
+        Some(Self {
+            dir,
+            bin,
+            port,
+            password: password.map(str::to_owned),
+            guard: Mutex::new((stdin, stdout)),
+            _shell: shell,
+        })
+    }
+
+    pub fn url(&self) -> String {
+        match (self.port, &self.password) {
+            (Some(port), Some(password)) => {
+                format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres")
+            }
+            _ => {
+                let dir = self.dir.to_str().unwrap().replace('/', "%2F");
+                format!("postgres://postgres@{dir}/postgres")
+            }
+        }
+    }
+
+    /// As its administrator would.
+    pub fn stop(&self) {
+        self.tell("stop");
+    }
+
+    /// As a power cut would.
+    pub fn crash(&self) {
+        self.tell("crash");
+    }
+
+    pub fn start_again(&self) {
+        self.tell("start");
+    }
+
+    fn tell(&self, word: &str) {
+        let mut guard = self.guard.lock().unwrap();
+        writeln!(guard.0, "{word}").unwrap();
+        let mut answer = String::new();
+        guard.1.read_line(&mut answer).unwrap();
+        assert_eq!(answer, "done\n");
+    }
+
+    /// Runs a statement, gives what it says, one row per line.
+    #[track_caller]
+    pub fn psql(&self, statement: &str) -> String {
+        let done = self.command(statement).output().unwrap();
+        assert!(done.status.success(), "{statement}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    fn command(&self, statement: &str) -> Command {
+        let mut command = Command::new(self.bin.join("psql"));
+        command
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h"])
+            .arg(&self.dir)
+            .args(["-U", "postgres", "-d", "postgres", "-c", statement])
+            .env("PGPASSWORD", self.password.as_deref().unwrap_or_default())
+            .stdin(Stdio::null());
+        if let Some(port) = self.port {
+            command.args(["-p", &port.to_string()]);
+        }
+        command
+    }
+}
+
+/// The programs of the newest version here.
+fn installed() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql");
+    let newest = versions
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("bin"))
+        .filter(|bin| bin.join("initdb").exists())
+        .max_by_key(|bin| {
+            let version = bin.parent().and_then(|v| v.file_name());
+            version.and_then(|v| v.to_str()?.parse::<u32>().ok())
+        });
+    if newest.is_none() {
+        let text = "SKIPPED: PostgreSQL is not installed; run ./scripts/test";
+        assert!(std::env::var_os("CI").is_none(), "{text}");
+        eprintln!("{text}");
+    }
+    newest
+}

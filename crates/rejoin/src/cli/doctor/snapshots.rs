@@ -1,0 +1,90 @@
+//! Where sessions are kept, how much that is, and which are not.
+
+use rejoin_hub::Hub;
+use rejoin_store::{Blobs, Stock};
+use serde_json::{Value, json};
+
+use super::report::{Report, bytes};
+use crate::config::Config;
+use crate::output::figures::count;
+
+pub(super) async fn look(report: &mut Report, config: &Config, hub: Option<&Hub>) -> Value {
+    report.section("snapshots");
+    let blobs = match Blobs::open(&config.snapshots.blobs).map_err(crate::failure::Failure::from) {
+        Ok(blobs) => blobs,
+        Err(failure) => {
+            let next = failure.next.unwrap_or_default();
+            report.bad("", &failure.message, &next);
+            return Value::Null;
+        }
+    };
+    let place = blobs.place();
+    let key = match config.snapshots.sealer() {
+        Ok(sealer) => sealer.key_id(),
+        Err(failure) => {
+            let next = failure.next.unwrap_or_default();
+            report.bad("key", &failure.message, &next);
+            None
+        }
+    };
+    let answers = match &blobs {
+        Blobs::Database => None,
+        Blobs::Objects(objects) => Some(objects.list(None).await.map(drop)),
+    };
+    let stock = stock(hub).await;
+    let sealed = key.as_ref().map_or_else(
+        || "not encrypted".to_owned(),
+        |key| format!("encrypted with the key {key}"),
+    );
+    let amount = format!(
+        "{}, {} in {}, {sealed}",
+        count(stock.snapshots as u64, "snapshot"),
+        bytes(stock.bytes as u64),
+        count(stock.chunks as u64, "chunk"),
+    );
+    match &answers {
+        Some(Err(error)) => {
+            report.bad(&place, &error.to_string(), "check [blobs], or that it runs");
+            report.note("", &amount);
+        }
+        Some(Ok(())) => report.good(&place, &format!("it answers; {amount}")),
+        None => report.good(&place, &amount),
+    }
+    let unsaved = unsaved(report, hub).await;
+    json!({
+        "place": place, "answers": answers.map(|answers| answers.is_ok()), "key": key,
+        "snapshots": stock.snapshots, "expired": stock.expired, "chunks": stock.chunks,
+        "bytes": stock.bytes, "unsaved": unsaved,
+    })
+}
+
+async fn stock(hub: Option<&Hub>) -> Stock {
+    let Some(hub) = hub else {
+        return Stock::default();
+    };
+    match hub.store.read().await {
+        Ok(mut read) => read.stock().await.unwrap_or_default(),
+        Err(_) => Stock::default(),
+    }
+}
+
+/// Sessions whose newest confirmation is in no snapshot.
+async fn unsaved(report: &mut Report, hub: Option<&Hub>) -> Vec<Value> {
+    let Some(hub) = hub else {
+        return vec![];
+    };
+    let Ok(mut read) = hub.store.read().await else {
+        return vec![];
+    };
+    let mut all = vec![];
+    for (c, _, why) in read.unsaved().await.unwrap_or_default() {
+        let handle = match read.conversation(c).await {
+            Ok(Some(found)) => read.short_handle(&found.handle).await.unwrap_or_default(),
+            Ok(None) | Err(_) => continue,
+        };
+        let next = format!("rejoin snapshot save {handle}");
+        report.bad(&handle, &format!("its session is not saved: {why}"), &next);
+        all.push(json!({"conversation_id": c, "handle": handle, "why": why}));
+    }
+    all
+}

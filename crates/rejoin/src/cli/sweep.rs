@@ -1,0 +1,127 @@
+//! `rejoin sweep`
+
+use clap::Args;
+use rejoin_hub::rfc3339;
+use rejoin_store::{Expiring, Progress as Step, SweepPlan, Swept};
+use serde_json::{Value, json};
+
+use super::snapshot::short;
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::output::figures::{Now, count, size};
+use crate::output::{Line, Progress, Tone, table};
+
+/// Give up old snapshots, and free what nothing needs any more
+///
+/// How long they are kept: snapshots.keep_latest and snapshots.keep_older. Pinned ones stay.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin sweep --dry-run    shows what would go\n  rejoin sweep"
+)]
+pub(crate) struct SweepArgs {
+    /// Show what would go, change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
+    let hub = app.hub();
+    let vault = hub.vault.as_ref();
+    let vault = vault.ok_or_else(|| Failure::unavailable("snapshots are switched off"))?;
+    let progress = Progress::new(app.out);
+    let watch = |step| match step {
+        Step::Reading(n) => progress.at("snapshots read:", n, None),
+        Step::Listing(n) => progress.at("objects listed:", n, None),
+        Step::Removing(n, of) => progress.at("removing", n, Some(of)),
+    };
+    let keep = app.config.snapshots.keep;
+    let plan = vault.plan_sweep(keep, hub.clock.now(), &watch).await?;
+    let swept = if args.dry_run {
+        None
+    } else {
+        Some(vault.sweep(&plan, &watch).await?)
+    };
+    drop(progress);
+    if app.out.json {
+        app.out.json(&document(&plan, swept.as_ref()));
+    } else {
+        page(app, &plan, swept.as_ref());
+    }
+    match swept.and_then(|swept| swept.why) {
+        Some(error) if !app.out.json => {
+            app.out
+                .note("what was not removed is removed by the next sweep");
+            Err(error.into())
+        }
+        Some(_) => Ok(6),
+        None => Ok(0),
+    }
+}
+
+fn page(app: &App, plan: &SweepPlan, swept: Option<&Swept>) {
+    let now = Now::at(app.hub().clock.now());
+    let row = |over: &Expiring| {
+        vec![
+            Line::new().with(Tone::Name, &short(over.id)),
+            Line::plain(over.agent.as_str()),
+            Line::faint(&now.ago(&rfc3339(over.taken_at))),
+            Line::plain(&size(over.length)),
+            Line::faint(&over.why),
+        ]
+    };
+    let rows: Vec<_> = plan.expiring.iter().map(row).collect();
+    let fit = app.out.screen().then(|| app.out.width());
+    app.out.lines(&table(&rows, fit));
+    let stay = count(plan.staying, "snapshot");
+    let text = match swept {
+        None => format!(
+            "would give up {}, keep {stay}, and free {} in {}",
+            count(plan.expiring.len() as u64, "snapshot"),
+            size(plan.bytes),
+            count(plan.chunks + plan.strays.len() as u64, "chunk"),
+        ),
+        Some(swept) => format!(
+            "gave up {}, kept {stay}, and freed {} in {}",
+            count(swept.expired, "snapshot"),
+            size(swept.bytes),
+            count(swept.chunks + swept.strays, "chunk"),
+        ),
+    };
+    app.out.text(&text);
+    if plan.waiting > 0 {
+        let waiting = count(plan.waiting, "chunk");
+        app.out.note(&format!(
+            "{waiting} wait an hour more: somebody may be about to use them"
+        ));
+    }
+    if !plan.damaged.is_empty() {
+        let damaged = count(plan.damaged.len() as u64, "snapshot");
+        app.out.note(&format!(
+            "{damaged} cannot be read any more; try: rejoin snapshot verify"
+        ));
+    }
+}
+
+fn document(plan: &SweepPlan, swept: Option<&Swept>) -> Value {
+    let one = |over: &Expiring| {
+        json!({
+            "id": over.id, "conversation_id": over.conversation, "agent": over.agent,
+            "taken_at": rfc3339(over.taken_at), "bytes": over.length, "why": over.why,
+        })
+    };
+    let expired: Vec<Value> = plan.expiring.iter().map(one).collect();
+    let strays = plan.strays.len() as u64;
+    let (chunks, bytes, strays) = swept.map_or((plan.chunks, plan.bytes, strays), |swept| {
+        (swept.chunks, swept.bytes, swept.strays)
+    });
+    let mut document = json!({
+        "dry_run": swept.is_none(), "expired": expired, "kept": plan.staying, "chunks": chunks,
+        "bytes": bytes, "strays": strays, "waiting": plan.waiting, "damaged": plan.damaged,
+    });
+    if let Some(error) = swept.and_then(|swept| swept.why.as_ref()) {
+        document["error"] = json!({
+            "code": "unavailable", "message": error.to_string(), "try": "rejoin doctor",
+        });
+    }
+    document
+}

@@ -1,0 +1,86 @@
+//! Which store the configuration names: a file, or a database on a server.
+
+use std::path::{Path, PathBuf};
+
+use rejoin_store::{Health, Store};
+
+use crate::failure::{Failure, Result};
+
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum StoreAt {
+    File(PathBuf),
+    /// With what is needed to get in: never shown.
+    Server {
+        url: String,
+    },
+}
+
+impl StoreAt {
+    pub(crate) fn named(home: &Path, url: Option<&str>) -> Result<Self> {
+        let Some(url) = url else {
+            return Ok(Self::File(home.join("rejoin.db")));
+        };
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Store::postgres_place(url)?;
+            let url = url.to_owned();
+            return Ok(Self::Server { url });
+        }
+        url.strip_prefix("sqlite:")
+            .map(|path| PathBuf::from(path.trim_start_matches("//")))
+            .filter(|path| !path.as_os_str().is_empty())
+            .map(Self::File)
+            .ok_or_else(|| {
+                let text = "database.url: only sqlite:PATH and postgres://USER@HOST/DATABASE are understood";
+                Failure::config(text).try_this("rejoin config show, to see where it comes from")
+            })
+    }
+
+    pub(crate) async fn open(&self) -> Result<Store> {
+        Ok(match self {
+            Self::File(path) => Store::open_sqlite(path).await?,
+            Self::Server { url } => Store::open_postgres(url).await?,
+        })
+    }
+
+    /// For people.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Server { url } => Store::postgres_place(url).unwrap_or_default(),
+        }
+    }
+
+    /// None: there is nothing yet.
+    pub(crate) async fn health(&self) -> Result<Option<Health>> {
+        Ok(match self {
+            Self::File(path) => Store::health(path).await?,
+            Self::Server { url } => Store::health_of_postgres(url).await?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_files_and_servers() {
+        let named = |url: &str| StoreAt::named(Path::new("/h"), Some(url)).ok();
+        let file = |path: &str| Some(StoreAt::File(path.into()));
+        let server = |url: &str| Some(StoreAt::Server { url: url.into() });
+        assert!(named("sqlite:/x/y.db") == file("/x/y.db"));
+        assert!(named("sqlite:///x/y.db") == file("/x/y.db"));
+        for url in ["postgres://h/d", "postgresql://u:p@h:1/d?sslmode=require"] {
+            assert!(named(url) == server(url), "{url}");
+        }
+        for url in [
+            "",
+            "sqlite:",
+            "mysql://h/d",
+            "postgres:h",
+            "postgres://u:geheim@[::/",
+        ] {
+            assert!(named(url).is_none(), "{url}");
+        }
+    }
+}
