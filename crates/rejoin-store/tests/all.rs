@@ -7,8 +7,9 @@
 
 mod suite {
     #[macro_use]
-    mod archive;
     mod engines;
+
+    mod archive;
     mod history;
     mod leases;
     mod objects;
