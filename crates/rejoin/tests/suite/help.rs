@@ -66,6 +66,8 @@ fn talk() {
     Options:
       -c, --conversation <CONV>    Continue this one: handle, id, key, or `last`
       -k, --key <KEY>              Continue the one with this key, or start it
+          --bundle <FILE>          Keep the conversation in this file, and nowhere
+                                   else
           --title <TITLE>          Give a new conversation this title
           --bundle <FILE>          Keep the conversation in this file only
       -a, --agent <AGENT>          Agent; default: the one of the newest turn

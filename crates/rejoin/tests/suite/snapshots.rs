@@ -1,11 +1,13 @@
 //! Sessions that outlive their machine: captured after every turn, put back byte for byte where they
 //! are not, and never used unless they are what was captured.
 
+mod bucket;
 mod commands;
 mod damage;
 mod kills;
 mod machines;
 mod restore;
+mod through;
 mod unsaved;
 mod verify;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rejoin_testkit::{
-    CLAUDE_OLD, Done, Model, World, answer, assert_shown, on_both_claudes, said, slowly, user,
+    CLAUDE_OLD, Done, Model, World, answer, assert_shown, on_every_quick_cli, said, slowly, user,
 };
 use serde_json::Value;
 
@@ -31,16 +31,15 @@ pub(super) fn beside(file: &Path) -> Vec<PathBuf> {
     all.filter(is_of_it).collect()
 }
 
-/// All that a container loses between two tasks.
-fn wipe(world: &World) {
-    for folder in [world.home(), world.data()] {
-        std::fs::remove_dir_all(&folder).unwrap();
-        std::fs::create_dir(&folder).unwrap();
-    }
+/// Another machine: nothing but the file is the same.
+fn wipe(world: &mut World) {
+    world.lose_the_machine();
+    std::fs::remove_dir_all(world.data()).unwrap();
+    std::fs::create_dir(world.data()).unwrap();
 }
 
 /// B-01, B-05, B-29: two turns, everything but the file gone, and the session goes on.
-fn only_the_file_is_left(world: World) {
+fn only_the_file_is_left(mut world: World) {
     let file = world.root().join("talk");
     let first = send(&world, &file, 1, &[]).ok().json();
     assert_eq!(
@@ -48,7 +47,7 @@ fn only_the_file_is_left(world: World) {
         (&"started".into(), &"stored".into())
     );
     for n in 2..=3 {
-        wipe(&world);
+        wipe(&mut world);
         let turn = send(&world, &file, n, &[]).ok().json();
         assert_eq!(turn["verdict"], "restored", "{turn}");
         let words: Vec<String> = said(1..n).into_iter().chain([user(n)]).collect();
@@ -59,7 +58,7 @@ fn only_the_file_is_left(world: World) {
     drop(world);
 }
 
-on_both_claudes!(only_the_file_is_left);
+on_every_quick_cli!(only_the_file_is_left);
 
 #[test]
 fn the_demo_agent_knows_what_was_said() {
