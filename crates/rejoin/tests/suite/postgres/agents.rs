@@ -1,11 +1,12 @@
 //! One conversation of five turns with every agent: every word is shown once (A-41, B-31).
 
-use rejoin_testkit::{World, on_every_cli};
+use rejoin_testkit::{World, on_every_quick_cli};
 
 use super::REJOIN;
 use crate::suite::conversation;
 
-on_every_cli!(turns_resume);
+// The others speak through a server in `snapshots::through`.
+on_every_quick_cli!(turns_resume);
 
 fn turns_resume(world: World) {
     if let Some(world) = world.on_server() {

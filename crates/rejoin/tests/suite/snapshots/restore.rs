@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use super::REJOIN;
 
-on_every_cli!(
-    home_and_folder_vanish,
-    into_another_folder,
-    what_is_damaged_is_put_back,
-);
+on_every_cli!(home_and_folder_vanish);
+
+mod quick {
+    use super::{into_another_folder, what_is_damaged_is_put_back};
+    rejoin_testkit::on_every_quick_cli!(into_another_folder, what_is_damaged_is_put_back);
+}
 
 /// B-01, B-05, B-06: only the store is left.
 fn home_and_folder_vanish(world: World) {
