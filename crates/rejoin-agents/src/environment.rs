@@ -39,6 +39,13 @@ const VENDOR_KEYS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// A session on its way to us, and where one is fetched from: none of the CLI's business.
+const ENVELOPE: &[&str] = &[
+    "AGENT_SESSION_BLOB",
+    "AGENT_SESSION_ID",
+    "SESSION_DOWNLOAD_URL",
+];
+
 /// What an adapter wants removed and set.
 #[derive(Debug, Clone, Default)]
 pub struct EnvRules {
@@ -53,7 +60,7 @@ impl EnvRules {
     fn drops(&self, name: &str) -> bool {
         let listed = self.remove.contains(&name);
         let prefixed = self.remove_prefixes.iter().any(|p| name.starts_with(p));
-        let ours = name.starts_with("REJOIN_");
+        let ours = name.starts_with("REJOIN_") || ENVELOPE.contains(&name);
         let others = self.vendor.is_some_and(|own| {
             VENDOR_KEYS
                 .iter()

@@ -37,6 +37,19 @@ pub struct Settled {
     pub outside: Vec<Said>,
 }
 
+impl Settled {
+    /// The same, its session in no snapshot.
+    #[must_use]
+    pub fn without_snapshot(&self, why: &str) -> Self {
+        let mut settled = self.clone();
+        settled.snapshot = None;
+        settled.saved = FAILED.into();
+        settled.record.notes.push(format!("not saved: {why}"));
+        settled.unsaved = Some(why.to_owned());
+        settled
+    }
+}
+
 /// What becomes of the session.
 #[derive(Debug, Clone)]
 pub enum PinEnd {

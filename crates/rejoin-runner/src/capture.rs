@@ -22,6 +22,7 @@ const WITH_THE_TURN: u64 = 1024 * 1024;
 const MAY_TAKE: Duration = Duration::from_secs(20);
 /// Files beside a session that are kept, at most.
 const MOST_FILES: usize = 10_000;
+const OTHERS_MAY_TAKE: Duration = Duration::from_secs(3);
 /// How many other sessions are tried again once the store answers.
 const TRY_AGAIN: usize = 4;
 
@@ -76,8 +77,13 @@ impl Runner {
         }
     }
 
-    /// Once one session was saved the others are tried again.
-    pub(crate) async fn save_the_others(&self, saved: PinId) -> Result<()> {
+    /// Once one session was saved the others are tried again; nobody waits long for that, and what
+    /// goes wrong is tried another time.
+    pub(crate) async fn save_the_others(&self, saved: PinId) {
+        drop(tokio::time::timeout(OTHERS_MAY_TAKE, self.try_the_others(saved)).await);
+    }
+
+    async fn try_the_others(&self, saved: PinId) -> Result<()> {
         let unsaved = {
             let mut read = self.hub.store.read().await?;
             read.unsaved().await?
@@ -90,8 +96,8 @@ impl Runner {
             };
             // What is not on this machine is for another to save.
             let here = pin.machine == self.hub.machine && Path::new(&pin.home).exists();
-            if here && self.save(&pin).await?.is_err() {
-                break;
+            if here {
+                let _tried = self.save(&pin).await?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use rejoin_hub::{Claimed, WentOn};
 
 use crate::error::{Error, Result};
 use crate::in_use::in_use;
-use crate::look::{environment, is_here};
+use crate::look::environment;
 use crate::session::Sessions;
 use crate::turn::Runner;
 
@@ -79,10 +79,6 @@ impl Runner {
         let env = environment(&self.config, adapter);
         let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
         let home = adapter.home(&var)?;
-        // What lies here of a session that went on elsewhere is what it was, not what was added.
-        if !is_here(was, &self.hub.machine, &home) {
-            return None;
-        }
         let sessions = Sessions {
             adapter,
             home: &home,
@@ -104,18 +100,28 @@ impl Runner {
         }
         let cursor = was.cursor.as_deref();
         let (file, reading) = sessions.read_on(&path, Some(&mark), cursor).await.ok()?;
+        // What a turn of ours left there was said already, here or on another machine.
+        if self.hub.sent(was.id, &reading.prompts).await.ok()? {
+            return None;
+        }
         let own = |id: &String| *id == was.session.as_str();
         if !reading.session.as_ref().is_none_or(own) {
             return None;
         }
+        // Wherever it was confirmed: it goes on here.
+        let here = Pin {
+            machine: self.hub.machine.clone(),
+            home: home.display().to_string(),
+            ..was.clone()
+        };
         let good = |reading: &Reading| reading.whole().is_ok() && !reading.repeats;
         if good(&reading) {
-            return Some((Some(moved_on(was, file, &reading)), reading));
+            return Some((Some(moved_on(&here, file, &reading)), reading));
         }
         if reading.whole().is_ok() && sessions.mend(&path).is_ok() {
             let again = sessions.read_on(&path, Some(&mark), cursor).await.ok();
             if let Some((file, reading)) = again.filter(|(_, reading)| good(reading)) {
-                return Some((Some(moved_on(was, file, &reading)), reading));
+                return Some((Some(moved_on(&here, file, &reading)), reading));
             }
         }
         reading.only_added.then_some((None, reading))

@@ -9,7 +9,7 @@ mod place;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::SessionAt;
+use rejoin_agents::{Records, SessionAt};
 use rejoin_core::{AgentName, FileMark, Pin, PinState, SnapshotFact, Way, decide};
 use rejoin_hub::{TurnRequest, fault, rfc3339};
 use rejoin_store::{Lost, Manifest, Snapshot, Unusable, Vault};
@@ -21,7 +21,7 @@ use crate::look::Looked;
 use crate::marks::{self, Folded};
 
 pub use now::{Now, written_to};
-use place::{hash_of, held_elsewhere, is_plain, keep_aside, leads_out, place, put};
+use place::{hash_of, held_elsewhere, is_plain, keep_aside, leads_out, logged, place, put};
 
 /// What is restored waits here, in the folder of the turn.
 const STAGED: &str = "restored";
@@ -239,6 +239,7 @@ impl Staged {
             }
             let target = root.join(&file.path);
             if hash_of(&target).is_none_or(|hash| hash != file.hash) {
+                keep_aside(&target, Records::Lines, true)?;
                 put(&staging.join(n.to_string()), &target, file.mode, true)?;
             }
         }
@@ -247,8 +248,10 @@ impl Staged {
         let sessions = looked.sessions();
         let target = looked.home.join(&mark.path);
         let staged = staging.join("0");
-        let same = marks::read_on(&looked.home, &mark.path, None, |_| {})
-            .is_ok_and(|here| (here.length, &here.hash) == (mark.length, &mark.hash));
+        // What is in the log of a database is not in the file.
+        let same = !logged(&target)
+            && marks::read_on(&looked.home, &mark.path, None, |_| {})
+                .is_ok_and(|here| (here.length, &here.hash) == (mark.length, &mark.hash));
         let mut aside = None;
         if !same {
             let keep = !held_elsewhere(&sessions, &mark, &staged, &self.known);

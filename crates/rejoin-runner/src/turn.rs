@@ -227,13 +227,21 @@ impl Runner {
 
     pub(crate) async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
         fault::point("before_finish");
-        self.hub.finish(claimed, settled).await?;
+        if let Err(error) = self.hub.finish(claimed, settled).await {
+            // The turn ends also where its session cannot be saved.
+            let without = settled.snapshot.is_some() && !error.is_conflict();
+            let without = without.then(|| settled.without_snapshot(&error.to_string()));
+            match without {
+                Some(settled) => self.hub.finish(claimed, &settled).await?,
+                None => return Err(error.into()),
+            }
+        }
         fault::point("after_finish");
         self.wake.send_modify(|n| *n += 1);
         self.clean_up(claimed);
         fault::point("after_cleanup");
         if let (PinEnd::Confirm(pin), Some(_)) = (&settled.pin, &settled.snapshot) {
-            self.save_the_others(pin.id).await?;
+            self.save_the_others(pin.id).await;
         }
         Ok(())
     }

@@ -134,6 +134,9 @@ pub async fn written_to(
             return Ok(Err("it names a file outside its folder".into()));
         }
         let target = folder.join(&place);
+        if fs_err::symlink_metadata(&target).is_ok() {
+            return Ok(Err(format!("{} is there already", target.display())));
+        }
         put(
             &staging.path().join(n.to_string()),
             &target,

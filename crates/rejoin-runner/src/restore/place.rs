@@ -112,9 +112,14 @@ pub(super) fn held_elsewhere(
     if lines && begins().unwrap_or(false) {
         return true;
     }
-    let logged = fs_err::metadata(beside_it(&target, "-wal")).is_ok_and(|log| log.len() > 0);
+    let logged = logged(&target);
     let here = marks::read_on(sessions.home, &mark.path, None, |_| {});
     !logged && here.is_ok_and(|here| known.contains(&(here.length, here.hash)))
+}
+
+/// Has it a log that is not written into it yet?
+pub(super) fn logged(file: &Path) -> bool {
+    fs_err::metadata(beside_it(file, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// Makes room: what lies there is moved aside, with its log, or goes. Gives its new name.
