@@ -59,6 +59,15 @@ impl Runner {
 
     /// Saves a confirmed session now. The text says why it could not be.
     pub async fn save(&self, pin: &Pin) -> Result<std::result::Result<(), String>> {
+        self.save_since(pin, None).await
+    }
+
+    /// The same of one that was confirmed as the continuation of these bytes.
+    pub async fn save_since(
+        &self,
+        pin: &Pin,
+        before: Option<&FileMark>,
+    ) -> Result<std::result::Result<(), String>> {
         let name = pin.agent.as_str();
         let (Some(vault), Some(adapter)) = (&self.hub.vault, self.config.adapter(name)) else {
             return Ok(Err("snapshots are switched off".into()));
@@ -67,7 +76,7 @@ impl Runner {
             vault,
             adapter,
             pin,
-            before: None,
+            before,
             now: self.hub.clock.now(),
         };
         match capture.bounded().await {

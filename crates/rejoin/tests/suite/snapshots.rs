@@ -3,9 +3,11 @@
 
 mod commands;
 mod damage;
+mod keeper;
 mod kills;
 mod machines;
 mod restore;
+mod sizes;
 mod unsaved;
 mod verify;
 
