@@ -5,9 +5,11 @@ mod commands;
 mod damage;
 mod keeper;
 mod kills;
+mod long;
 mod machines;
 mod restore;
 mod sizes;
+mod space;
 mod unsaved;
 mod verify;
 
