@@ -1,6 +1,7 @@
 //! A session that no CLI wrote, captured and put back as the runner does it: for what depends on its
 //! size alone. The benchmark uses it too.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rejoin_core::{
@@ -42,9 +43,9 @@ impl Keeper {
         };
         let config = RunnerConfig {
             home: root.to_owned(),
-            agents: Default::default(),
+            agents: BTreeMap::default(),
             env: vec![],
-            models: Default::default(),
+            models: BTreeMap::default(),
             described: vec![],
         };
         Self {

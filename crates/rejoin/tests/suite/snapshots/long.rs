@@ -2,7 +2,7 @@
 //! captured, put back, within 128 MiB.
 
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,13 +40,11 @@ fn watched(world: &World, args: &[&str]) -> Done {
     did
 }
 
-fn add(file: &Path, lines: impl Iterator<Item = Value>) {
-    let file = File::options().append(true).open(file).unwrap();
-    let mut file = BufWriter::new(file);
+fn add(file: &Path, lines: impl Iterator<Item = String>) {
+    let mut file = File::options().append(true).open(file).unwrap();
     for line in lines {
         writeln!(file, "{line}").unwrap();
     }
-    file.flush().unwrap();
 }
 
 /// One line of 50 MB, and 150 MB of others, which its CLI keeps and does not show to the model.
@@ -57,7 +55,10 @@ fn a_session_of_200_mb() {
     };
     let mut story = Chronicle::begun(world);
     let file = story.session_file();
-    let noted = |n: usize| json!({"type": "queue-operation", "operation": "remove", "content": "x".repeat(n)});
+    let noted = |n| {
+        let kind = r#""type":"queue-operation","operation":"remove""#;
+        format!("{{{kind},\"content\":\"{}\"}}", "x".repeat(n))
+    };
     let many = std::iter::repeat_with(|| noted(MB / 2)).take(300);
     add(&file, std::iter::once(noted(50 * MB)).chain(many));
     story.by_hand();
@@ -104,10 +105,11 @@ fn a_message_of_50_mb() {
     let text = fs_err::read_to_string(&file).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     let said = format!("userword-2 {}", "long ".repeat(10 * MB));
-    add(&file, [
+    let lines = [
         json!({"id": "by-hand-1", "after": last["id"], "role": "user", "text": said}),
         json!({"id": "by-hand-2", "after": "by-hand-1", "role": "assistant", "text": "answered"}),
-    ].into_iter());
+    ];
+    add(&file, lines.iter().map(Value::to_string));
     let done = watched(&world, &["send", "--json", "-k", "k", "userword-3"]).ok();
     let turn = done.json();
     assert_eq!(

@@ -83,9 +83,12 @@ fn half_restored(home: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(home) else {
         return vec![];
     };
-    let beneath = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
-        true => half_restored(&entry.path()),
-        false => vec![entry.path().display().to_string()],
+    let beneath = |entry: std::fs::DirEntry| {
+        if entry.file_type().unwrap().is_dir() {
+            half_restored(&entry.path())
+        } else {
+            vec![entry.path().display().to_string()]
+        }
     };
     let mut files: Vec<String> = entries.flatten().flat_map(beneath).collect();
     files.retain(|file| file.contains(".jsonl"));
