@@ -177,6 +177,11 @@ pub trait Adapter: Send + Sync {
     /// Where in its home a session lies.
     fn place(&self, at: &SessionAt<'_>) -> Place;
 
+    /// After so many days the CLI itself deletes sessions that nobody used; none: never.
+    fn deletes_after_days(&self) -> Option<u32> {
+        None
+    }
+
     /// Folders beneath the home with what else belongs to the session, each under a name that is the
     /// same wherever it lies.
     fn parts(&self, _at: &SessionAt<'_>) -> Vec<(&'static str, String)> {

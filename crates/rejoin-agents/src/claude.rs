@@ -126,6 +126,11 @@ impl Adapter for Claude {
         Place::At(format!("{}/{folder}/{}.jsonl", head::PROJECTS, at.session))
     }
 
+    /// Unless its user said otherwise (`cleanupPeriodDays`).
+    fn deletes_after_days(&self) -> Option<u32> {
+        Some(30)
+    }
+
     /// None of it is needed to go on, but what the model was told of lies there: what its sub-agents
     /// said, long results of tools, its list of tasks, files as they were (2.1.197).
     fn parts(&self, at: &SessionAt<'_>) -> Vec<(&'static str, String)> {

@@ -191,6 +191,10 @@ impl Hub {
             return Ok(Came::Same);
         }
         self.must_rest(ours.id).await?;
+        // What waits here would be answered to another history than it was said in.
+        if self.store.begin().await?.is_busy(ours.id).await? {
+            return Err(Error::Running(handle));
+        }
         Ok(Came::TakenOver)
     }
 

@@ -93,13 +93,15 @@ fn id_of(home: &Path) -> io::Result<String> {
     file.write_all(&random.as_bytes()[..LETTERS])?;
     drop(file);
     // Whole, and never over the one of somebody who was faster.
-    let linked = fs_err::hard_link(&temp, &path);
-    drop(fs_err::remove_file(&temp));
-    match (linked, read_id(&path)?) {
-        (_, Some(id)) => Ok(id),
-        (Err(error), None) => Err(error),
-        (Ok(()), None) => Err(io::Error::other(format!("{} is empty", path.display()))),
+    match fs_err::hard_link(&temp, &path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // A file system without links.
+            fs_err::rename(&temp, &path)?;
+        }
+        Ok(()) | Err(_) => fs_err::remove_file(&temp)?,
     }
+    let gone = || io::Error::other(format!("{} is gone again", path.display()));
+    read_id(&path)?.ok_or_else(gone)
 }
 
 fn read_id(path: &Path) -> io::Result<Option<String>> {

@@ -1,7 +1,7 @@
 //! Files cut into chunks by their content: what was added to a file leaves the chunks before it as
 //! they were.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::Read;
 
 use fastcdc::v2020::StreamCDC;
@@ -48,7 +48,7 @@ impl ChunkList {
         let mut text = String::with_capacity(self.0.len() * DIGITS);
         for chunk in &self.0 {
             text.push_str(&hex(&chunk.name));
-            text.push_str(&format!("{:08x}", chunk.length));
+            let _infallible = write!(text, "{:08x}", chunk.length);
         }
         text
     }

@@ -59,8 +59,6 @@ impl Error {
             .and_then(|e| e.code().map(std::borrow::Cow::into_owned));
         match code.as_deref() {
             Some("53100") => Self::DiskFull(error),
-            // A standby, or a role without the rights.
-            Some("25006" | "42501") => Self::ReadOnly(error),
             Some("23505") => Self::Conflict(EXISTS),
             Some(_) | None => Self::Away {
                 place: place.to_owned(),

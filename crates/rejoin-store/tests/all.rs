@@ -8,6 +8,8 @@
 mod suite {
     #[macro_use]
     mod engines;
+
+    mod archive;
     mod history;
     mod leases;
     mod objects;

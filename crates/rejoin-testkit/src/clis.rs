@@ -111,13 +111,17 @@ pub(crate) fn installed(cli: &dyn Cli) -> Option<PathBuf> {
     tool(&format!("{agent}-{version}"), &cli.program())
 }
 
-/// A program of a package that `scripts/test` installed.
-pub(crate) fn tool(package: &str, program: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("REJOIN_TEST_CLIS").map_or_else(
+/// Where `scripts/test` installs.
+pub(crate) fn deps() -> PathBuf {
+    std::env::var_os("REJOIN_TEST_CLIS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.deps"),
         PathBuf::from,
-    );
-    let path = root.join(package).join("node_modules").join(program);
+    )
+}
+
+/// A program of a package that `scripts/test` installed.
+pub(crate) fn tool(package: &str, program: &str) -> Option<PathBuf> {
+    let path = deps().join(package).join("node_modules").join(program);
     if path.exists() {
         return Some(path.canonicalize().unwrap());
     }

@@ -80,6 +80,7 @@ macro_rules! on_cli {
 mod chronicle;
 mod clis;
 mod faulty;
+mod garage;
 mod model;
 mod pg;
 mod procs;
@@ -96,6 +97,7 @@ pub use clis::{
     OPENCODE, claude,
 };
 pub use faulty::{Fault, Faulty};
+pub use garage::Garage;
 pub use model::{Model, runs, slowly};
 pub use pg::{Database, PgServer, database};
 pub use procs::{marked, wait_for};

@@ -179,6 +179,12 @@ async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
         Command::Send(args) if args.bundle.is_some() => {
             return send::in_bundle(args, out, global.config.as_deref()).await;
         }
+        Command::Show(args) if args.bundle.is_some() => {
+            return show::of_bundle(args, out, global.config.as_deref()).await;
+        }
+        Command::Explain(args) if args.bundle.is_some() => {
+            return explain::of_bundle(args, out, global.config.as_deref()).await;
+        }
         needs_store => needs_store,
     };
     let app = App::open(out, global.config.as_deref()).await?;

@@ -10,6 +10,7 @@ use rejoin_core::SessionId;
 
 use super::{Adoption, Terms, Wanted};
 use crate::error::{Error, Result};
+use crate::in_use::in_use;
 use crate::look::environment;
 use crate::turn::Runner;
 
@@ -50,6 +51,9 @@ impl Runner {
         let Place::At(path) = adapter.place(&at) else {
             return Err(Error::DoesNotTravel(agent.into()));
         };
+        if let Some(pid) = in_use(adapter, &home, session, Some(&path)) {
+            return Err(Error::InUse { pid });
+        }
         let target = home.join(&path);
         let put = put(&target, from).map_err(Error::io("putting the session in its place"))?;
         if put == Beside::Other {

@@ -192,8 +192,8 @@ impl Bucket {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(error @ object_store::Error::NotFound { .. }) => {
-                if causes(&error).contains("NoSuchBucket") {
-                    Err(Failed::Refused(format!("there is no bucket {}", self.name)))
+                if cause(&error).contains("NoSuchBucket") {
+                    Err(self.failed(&error))
                 } else {
                     Ok(None)
                 }
@@ -204,34 +204,43 @@ impl Bucket {
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "foreign, and it may grow")]
     fn failed(&self, error: &object_store::Error) -> Failed {
-        let why = causes(error);
-        match error {
-            object_store::Error::NotFound { .. } => {
-                Failed::Refused(format!("there is no bucket {}", self.name))
-            }
+        let cause = cause(error);
+        let status = status(&cause);
+        // Not every call tells them apart by its error.
+        let refused = match error {
             object_store::Error::PermissionDenied { .. }
-            | object_store::Error::Unauthenticated { .. } => {
-                Failed::Refused("it refuses the key that is configured".to_owned())
-            }
-            _ => Failed::Passing(why),
+            | object_store::Error::Unauthenticated { .. } => true,
+            _ => status.is_some_and(|s| s.starts_with("403") || s.starts_with("401")),
+        };
+        let no_bucket = matches!(error, object_store::Error::NotFound { .. })
+            || status.is_some_and(|s| s.starts_with("404"));
+        if refused {
+            Failed::Refused("it refuses the key that is configured".to_owned())
+        } else if no_bucket {
+            Failed::Refused(format!("there is no bucket {}", self.name))
+        } else if let Some(status) = status {
+            Failed::Passing(format!("it answers {status}"))
+        } else {
+            // Servers answer with pages: their first line, and not more of it than fits one.
+            let line = cause.lines().next().unwrap_or_default();
+            Failed::Passing(line.chars().take(300).collect())
         }
     }
 }
 
 /// The innermost cause says what happened; what stands around it is the library's business.
-fn causes(error: &object_store::Error) -> String {
+fn cause(error: &object_store::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let text = cause.to_string();
-    // Servers answer with pages of XML: its first line, and not more of it than fits one.
-    text.lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(300)
-        .collect()
+    cause.to_string()
+}
+
+/// `503 Service Unavailable`, where that is the cause.
+fn status(cause: &str) -> Option<&str> {
+    let (_, after) = cause.split_once("status code: ")?;
+    after.split(':').next().map(str::trim)
 }
 
 fn refuse<T>(why: String) -> Result<T> {

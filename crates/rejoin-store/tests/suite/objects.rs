@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rejoin_store::{Blobs, BlobsConfig, Error, ObjectName, Objects, Sealer, Unsealed};
-use rejoin_testkit::{Fault, Faulty, S3, free_port};
+use rejoin_testkit::{Fault, Faulty, Garage, S3, free_port};
 
 /// Long enough for a server on loopback that is busy, short enough for a test that waits for it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -110,7 +110,10 @@ async fn what_keeps_failing_is_said() {
     let (name, sealed, _) = chunk(1);
     objects.put(&name, sealed).await.unwrap();
     for (fault, why) in [
-        (Fault::Status(503), "3 tries"),
+        (
+            Fault::Status(503),
+            "it answers 503 Service Unavailable (3 tries)",
+        ),
         (Fault::Stall, "no answer within 2s (3 tries)"),
         (Fault::Truncate, "3 tries"),
         (Fault::Refuse, "3 tries"),
@@ -204,4 +207,63 @@ async fn wrong_keys_buckets_and_addresses_are_told_apart() {
         let listed = objects.list(None).await.unwrap_err();
         assert!(listed.to_string().contains(why), "{listed}");
     }
+}
+
+/// The same against Garage, which compares signatures.
+#[tokio::test]
+#[ignore = "only with --long"]
+async fn garage_keeps_what_was_put() {
+    let Some(garage) = Garage::start() else {
+        return;
+    };
+    let faulty = Faulty::before(&garage.endpoint);
+    let config = BlobsConfig {
+        url: garage.url(),
+        endpoint: Some(faulty.endpoint.clone()),
+        region: Some("garage".into()),
+        access_key_id: Some(garage.key_id.clone()),
+        secret_access_key: Some(garage.secret.clone()),
+        allow_http: true,
+        patience: Some(PATIENCE),
+        ..BlobsConfig::default()
+    };
+    let objects = open(&config);
+    let mut names = vec![];
+    for n in 1..40 {
+        let (name, sealed, plain) = chunk(n);
+        faulty.then(&[[Fault::Status(503), Fault::Refuse, Fault::LoseAnswer][n as usize % 3]]);
+        objects.put(&name, sealed).await.unwrap();
+        faulty.then(&[[Fault::Truncate, Fault::Status(429), Fault::None][n as usize % 3]]);
+        let got = objects.get(&name).await.unwrap().unwrap();
+        let opened = Sealer::plain().open(&name.chunk, plain.len() as u32, &got);
+        assert_eq!(opened.unwrap(), plain);
+        names.push(name);
+    }
+    names.sort_unstable();
+    let listed = objects.list(None).await.unwrap();
+    assert_eq!(listed.iter().map(|l| l.name).collect::<Vec<_>>(), names);
+    let rest = objects.list(Some(&names[10])).await.unwrap();
+    assert_eq!(rest.len(), names.len() - 11);
+    for name in &names {
+        objects.delete(name).await.unwrap();
+        assert_eq!(objects.get(name).await.unwrap(), None);
+        assert_eq!(objects.size(name).await.unwrap(), None);
+    }
+    let other = "0".repeat(garage.secret.len());
+    let wrong = BlobsConfig {
+        secret_access_key: Some(other),
+        ..config.clone()
+    };
+    let error = open(&wrong).put(&names[0], vec![1]).await.unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("it refuses the key that is configured"),
+        "{said}"
+    );
+    let nowhere = BlobsConfig {
+        url: "s3://nowhere".into(),
+        ..config
+    };
+    let error = open(&nowhere).get(&names[0]).await.unwrap_err();
+    assert!(matches!(error, Error::Blobs { .. }), "{error:?}");
 }

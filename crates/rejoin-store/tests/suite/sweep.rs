@@ -365,6 +365,24 @@ async fn a_snapshot_that_is_added_meanwhile_is_seen() {
     }
 }
 
+/// The user may want one kept that was planned to go.
+#[tokio::test]
+async fn what_is_pinned_meanwhile_stays() {
+    for mut place in Place::all().await {
+        let old = place.save(1, &text(1, 50_000)).await;
+        place.save(1, &text(2, 50_000)).await;
+        place.now += 2 * DAY;
+        let plan = place.plan(OLDER_AT_ONCE).await;
+        assert_eq!(plan.expiring.len(), 1);
+        let mut tx = place.vault.store.begin().await.unwrap();
+        assert!(tx.keep_snapshot(old, true).await.unwrap());
+        tx.commit().await.unwrap();
+        let swept = place.vault.sweep(&plan, &|_| {}).await.unwrap();
+        assert_eq!((swept.expired, swept.chunks), (0, 0));
+        assert_eq!(place.verify().await, 2);
+    }
+}
+
 /// Killed after the rows went, or before any came: the next sweep finds the objects.
 #[tokio::test]
 async fn objects_without_a_row_go_once_nobody_can_be_writing_them() {

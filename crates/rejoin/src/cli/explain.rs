@@ -4,7 +4,7 @@ mod future;
 mod page;
 pub(super) mod why;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rejoin_core::{Micros, Reason, TurnStatus};
@@ -15,7 +15,8 @@ use serde_json::Value;
 use crate::app::App;
 use crate::failure::Result;
 use crate::output::figures::{Now, count, duration, money, tokens};
-use crate::output::{Line, Tone};
+use crate::output::{Line, Output, Tone};
+use crate::portable::Glance;
 use page::{Page, Worth};
 use why::{Case, Tense, allowed, told, version};
 
@@ -43,6 +44,21 @@ pub(crate) struct ExplainArgs {
     /// Show every check, and the command in full
     #[arg(long)]
     raw: bool,
+    /// Of the conversation in this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) bundle: Option<PathBuf>,
+}
+
+/// Of a conversation that lives in a file.
+pub(crate) async fn of_bundle(
+    mut args: ExplainArgs,
+    out: Output,
+    config: Option<&Path>,
+) -> Result<u8> {
+    let file = args.bundle.clone().unwrap_or_default();
+    let glance = Glance::at(out, config, &file).await?;
+    args.turn = glance.named(&args.turn);
+    run(&glance.app, &args).await
 }
 
 pub(crate) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {

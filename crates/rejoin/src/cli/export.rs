@@ -83,12 +83,12 @@ async fn write(app: &App, c: &Conversation, to: impl Write) -> Result<Exported> 
     let exported = hub
         .export(c.id, Generation::default(), Which::All, to)
         .await;
-    exported.map_err(|error| match &error {
-        HubError::Running(handle) => {
+    exported.map_err(|error| {
+        if let HubError::Running(handle) = &error {
             let text = format!("{error}; nothing was exported");
-            Failure::conflict(text).try_this(format!("rejoin wait {handle}"))
+            return Failure::conflict(text).try_this(format!("rejoin wait {handle}"));
         }
-        _ => error.into(),
+        error.into()
     })
 }
 

@@ -65,19 +65,24 @@ pub(crate) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
 
 /// Nothing was changed, and what can be done about it.
 pub(crate) fn refused(error: HubError, file: &str) -> Failure {
-    let copy = format!("rejoin import {file} --as-copy");
-    match &error {
-        HubError::Diverged(_) | HubError::Conflict(_) => Failure::from(error).try_this(copy),
-        HubError::Archive(ArchiveError::KeyTaken(_)) => {
-            Failure::from(error).try_this(format!("rejoin import {file} --key OTHER"))
-        }
-        HubError::Archive(ArchiveError::Elsewhere(_)) => Failure::from(error).try_this(copy),
-        HubError::Running(handle) => {
-            let next = format!("rejoin wait {handle}");
-            Failure::conflict(format!("{error}; nothing was changed")).try_this(next)
-        }
-        _ => error.into(),
+    if let HubError::Running(handle) = &error {
+        let next = format!("rejoin wait {handle}");
+        return Failure::conflict(format!("{error}; nothing was changed")).try_this(next);
     }
+    if matches!(error, HubError::Archive(ArchiveError::KeyTaken(_))) {
+        return Failure::from(error).try_this(format!("rejoin import {file} --key OTHER"));
+    }
+    let copied = matches!(
+        error,
+        HubError::Diverged(_)
+            | HubError::Conflict(_)
+            | HubError::Archive(ArchiveError::Elsewhere(_))
+    );
+    let failure = Failure::from(error);
+    if copied {
+        return failure.try_this(format!("rejoin import {file} --as-copy"));
+    }
+    failure
 }
 
 fn report(app: &App, view: &ImportView) {

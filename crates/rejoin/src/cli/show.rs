@@ -3,6 +3,8 @@
 mod document;
 mod page;
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use rejoin_core::Role;
 use rejoin_hub::{ConversationView, MessageView, SessionView, TurnView};
@@ -11,7 +13,9 @@ use crate::app::App;
 use crate::cli::explain::refusal;
 use crate::cli::explain::why::{Case, Tense};
 use crate::failure::{Failure, Result};
+use crate::output::Output;
 use crate::output::figures::{duration, money};
+use crate::portable::Glance;
 
 /// Show a conversation: its messages, and how each turn was continued
 #[derive(Debug, Args)]
@@ -28,6 +32,21 @@ pub(crate) struct ShowArgs {
     /// Also what was removed, and earlier words
     #[arg(long)]
     all: bool,
+    /// The conversation in this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) bundle: Option<PathBuf>,
+}
+
+/// Of a conversation that lives in a file.
+pub(crate) async fn of_bundle(
+    mut args: ShowArgs,
+    out: Output,
+    config: Option<&Path>,
+) -> Result<u8> {
+    let file = args.bundle.clone().unwrap_or_default();
+    let glance = Glance::at(out, config, &file).await?;
+    args.conversation = glance.named(&args.conversation);
+    run(&glance.app, &args).await
 }
 
 /// What there is to show.

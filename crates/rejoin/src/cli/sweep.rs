@@ -91,7 +91,7 @@ fn page(app: &App, plan: &SweepPlan, swept: Option<&Swept>) {
     if plan.waiting > 0 {
         let waiting = count(plan.waiting, "chunk");
         app.out.note(&format!(
-            "{waiting} wait an hour more: somebody may be about to use them"
+            "{waiting} too new to go: somebody may be about to use them"
         ));
     }
     if !plan.damaged.is_empty() {

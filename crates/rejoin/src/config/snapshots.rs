@@ -18,7 +18,7 @@ const LONGEST_KEY_FILE: u64 = 64 * 1024;
 pub(crate) struct Snapshots {
     pub(crate) blobs: BlobsConfig,
     pub(crate) keep: Retention,
-    enabled: bool,
+    pub(crate) enabled: bool,
     key: Option<String>,
     key_file: Option<PathBuf>,
 }

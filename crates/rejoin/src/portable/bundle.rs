@@ -2,35 +2,21 @@
 //! store of its own beside the file, so that nothing is lost whenever this is killed; whoever comes
 //! next goes on with that store.
 
+mod place;
+
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
 use rejoin_core::{ConversationId, TurnId};
-use rejoin_hub::{Came, Error as HubError, ImportWish, fault};
-use rejoin_store::{Exported, Generation, ListFilter, Which, end_of};
+use rejoin_hub::{Came, ImportWish, fault};
+use rejoin_store::{Exported, Generation, ListFilter, Which};
 
-use super::whole::{WholeFile, sync_folder};
-use crate::app::{App, make_home};
+use super::whole::WholeFile;
+use crate::app::App;
 use crate::failure::{Failure, Result, codes};
 use crate::output::Output;
+use place::{BASE, Base, NEXT, Place, WRITTEN, bad, hex, unreadable};
 
-/// What to do while somebody else has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
-    UntilFree,
-    No,
-}
-
-/// How often a lock is tried that somebody else has.
-const AGAIN: Duration = Duration::from_millis(50);
-
-const LOCK: &str = "lock";
-/// What the file was when its store was made.
-const BASE: &str = "base";
-/// What it is about to be.
-const WRITTEN: &str = "written";
-const NEXT: &str = "next";
+pub(crate) use place::Wait;
 
 /// A bundle in our hands.
 pub(crate) struct Bundle {
@@ -45,17 +31,6 @@ pub(crate) struct Bundle {
     /// A message waits in it for its turn.
     waits: bool,
 }
-
-/// Where it lies. Nobody else is here as long as we have the lock.
-struct Place {
-    file: PathBuf,
-    folder: PathBuf,
-    _lock: Flock<std::fs::File>,
-}
-
-/// The end of an archive stands for all of it; none: there is no file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Base(Option<String>);
 
 #[derive(PartialEq, Eq)]
 struct Stamp {
@@ -100,7 +75,7 @@ impl Bundle {
         if bundle.base != now {
             // Whatever was said here is kept; the file is somebody else's.
             let failure = bundle.diverged().await;
-            bundle.go(failure.exit == codes::DIVERGED.exit).await;
+            bundle.go(failure.code == codes::DIVERGED.word).await;
             return Err(failure);
         }
         if let Err(failure) = bundle.read(now).await {
@@ -148,7 +123,7 @@ impl Bundle {
     /// Writes it back, if there is anything to write. The turn is settled, whatever comes of this.
     pub(crate) async fn put_back(mut self) -> Result<()> {
         let written = self.write().await;
-        self.go(written.is_ok()).await;
+        self.go(is_done(&written)).await;
         written
     }
 
@@ -158,7 +133,7 @@ impl Bundle {
         if written.is_err() {
             let _said = self.unsaved(turn).await;
         }
-        let done = written.is_ok();
+        let done = is_done(&written);
         (Told { bundle: self, done }, written.err())
     }
 
@@ -290,7 +265,9 @@ impl Bundle {
         let file = fs_err::File::open(&self.place.file).ok();
         let header = file.and_then(|file| rejoin_store::header_of(file).ok());
         Generation {
-            number: header.map_or(0, |header| header.generation.number) + 1,
+            number: header
+                .map_or(0, |header| header.generation.number)
+                .saturating_add(1),
             from: self.base.0.clone(),
         }
     }
@@ -312,157 +289,8 @@ impl Told {
     }
 }
 
-impl Place {
-    async fn take(file: &Path, wait: Wait) -> Result<Self> {
-        let file = std::path::absolute(file).map_err(|e| Failure::usage(e.to_string()))?;
-        let Some(name) = file.file_name() else {
-            return Err(Failure::usage(format!("{} is not a file", file.display())));
-        };
-        if file.is_dir() {
-            return Err(Failure::usage(format!("{} is a folder", file.display())));
-        }
-        let mut beside = name.to_owned();
-        beside.push(".rejoin");
-        let folder = file.with_file_name(beside);
-        let failed = |e: &dyn std::fmt::Display| {
-            Failure::unavailable(format!("{} cannot be used: {e}", folder.display()))
-                .try_this("a bundle in a folder that can be written")
-        };
-        loop {
-            make_home(&folder).map_err(|e| failed(&e.message))?;
-            let path = folder.join(LOCK);
-            let mut options = fs_err::OpenOptions::new();
-            options.write(true).create(true).truncate(false);
-            let Ok(lock) = options.open(&path) else {
-                // Removed just now by whoever had it.
-                if folder.exists() {
-                    return Err(failed(&"it cannot be written"));
-                }
-                continue;
-            };
-            match Flock::lock(lock.into_parts().0, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) if is_at(&lock, &path) => {
-                    return Ok(Self {
-                        file,
-                        folder,
-                        _lock: lock,
-                    });
-                }
-                Ok(_) => {}
-                Err((_, nix::errno::Errno::EWOULDBLOCK)) if wait == Wait::UntilFree => {
-                    tokio::time::sleep(AGAIN).await;
-                }
-                Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
-                    let text = format!("another turn of {} runs", file.display());
-                    return Err(
-                        Failure::new(codes::BUSY, text + "; this message was not kept")
-                            .try_this("rejoin send --if-busy wait …"),
-                    );
-                }
-                Err((_, errno)) => return Err(failed(&errno)),
-            }
-        }
-    }
-
-    /// What is in the file now.
-    fn now(&self) -> Result<Base> {
-        match fs_err::File::open(&self.file) {
-            Ok(mut file) => {
-                let end = end_of(&mut file).map_err(HubError::from);
-                let end = end.map_err(|error| {
-                    if self.known().is_none() {
-                        self.remove();
-                    }
-                    bad(error, &self.file)
-                })?;
-                Ok(Base(Some(hex(&end))))
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Base(None)),
-            Err(e) => Err(unreadable(&e)),
-        }
-    }
-
-    fn known(&self) -> Option<Base> {
-        let said = self.said(BASE)?;
-        Some(Base(Some(said).filter(|said| !said.is_empty())))
-    }
-
-    fn said(&self, name: &str) -> Option<String> {
-        fs_err::read_to_string(self.folder.join(name)).ok()
-    }
-
-    fn say(&self, name: &str, text: &str) -> Result<()> {
-        let said = self.note(name, text);
-        said.map_err(|e| Failure::unavailable(format!("the bundle cannot be used: {e}")))
-    }
-
-    fn note(&self, name: &str, text: &str) -> std::io::Result<()> {
-        let mut whole = WholeFile::begin(&self.folder.join(name))?;
-        std::io::Write::write_all(&mut whole, text.as_bytes())?;
-        whole.keep()
-    }
-
-    /// Everything but the lock: the store first, what says that it counts last.
-    fn clear(&self) {
-        let entries = fs_err::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
-        let last = |name: &std::ffi::OsString| [BASE, WRITTEN].iter().any(|last| name == last);
-        names.sort_by_key(last);
-        for name in names.iter().filter(|name| *name != LOCK) {
-            let path = self.folder.join(name);
-            let _gone = match fs_err::symlink_metadata(&path) {
-                Ok(meta) if meta.is_dir() => fs_err::remove_dir_all(&path),
-                Ok(_) | Err(_) => fs_err::remove_file(&path),
-            };
-        }
-    }
-
-    /// The store does not count any more, even if it cannot be removed.
-    fn forget(&self) -> Result<()> {
-        let failed = |e: std::io::Error| Failure::unavailable(e.to_string());
-        fs_err::remove_file(self.folder.join(BASE)).map_err(failed)
-    }
-
-    fn remove(&self) {
-        self.clear();
-        let _gone = fs_err::remove_file(self.folder.join(LOCK));
-        let _gone = fs_err::remove_dir(&self.folder);
-        let _synced = sync_folder(&self.folder);
-    }
-
-    /// Beside the file, where nothing is.
-    fn free_name(&self) -> PathBuf {
-        let mut n = 1;
-        loop {
-            let mut name = self.file.file_name().unwrap_or_default().to_owned();
-            name.push(format!(".ours-{n}"));
-            let free = self.file.with_file_name(name);
-            if fs_err::symlink_metadata(&free).is_err() {
-                return free;
-            }
-            n += 1;
-        }
-    }
-}
-
-/// Is the lock that we have the one that others would ask for?
-fn is_at(lock: &Flock<std::fs::File>, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let (ours, there) = (lock.metadata(), fs_err::metadata(path));
-    ours.is_ok_and(|ours| there.is_ok_and(|there| ours.ino() == there.ino()))
-}
-
-fn bad(error: HubError, file: &Path) -> Failure {
-    crate::cli::refused_import(error, &file.display().to_string())
-}
-
-fn unreadable(error: &std::io::Error) -> Failure {
-    Failure::unavailable(format!("the bundle cannot be read: {error}"))
-}
-
-fn hex(end: &[u8; 32]) -> String {
-    blake3::Hash::from(*end).to_hex().to_string()
+/// In the file, or beside it: its store is not needed any more.
+fn is_done(written: &Result<()>) -> bool {
+    let beside = |failure: &Failure| failure.code == codes::DIVERGED.word;
+    written.as_ref().err().is_none_or(beside)
 }

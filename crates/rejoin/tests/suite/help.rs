@@ -226,8 +226,9 @@ fn look_and_change() {
               (tmqx:4) [default: last]
 
     Options:
-          --markdown  Print a markdown document
-          --all       Also what was removed, and earlier words
+          --markdown       Print a markdown document
+          --all            Also what was removed, and earlier words
+          --bundle <FILE>  The conversation in this file
 
     Examples:
       rejoin show                    the last one in this folder
@@ -251,6 +252,7 @@ fn look_and_change() {
       -w, --workdir <DIR>  With --next: in this folder
       -m, --model <MODEL>  With --next: with this model
           --raw            Show every check, and the command in full
+          --bundle <FILE>  Of the conversation in this file
 
     Examples:
       rejoin explain                the last turn in this folder

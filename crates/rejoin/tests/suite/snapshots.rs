@@ -1,6 +1,7 @@
 //! Sessions that outlive their machine: captured after every turn, put back byte for byte where they
 //! are not, and never used unless they are what was captured.
 
+mod bucket;
 mod commands;
 mod damage;
 mod keeper;
@@ -10,6 +11,7 @@ mod machines;
 mod restore;
 mod sizes;
 mod space;
+mod through;
 mod unsaved;
 mod verify;
 

@@ -1,5 +1,6 @@
 //! Where sessions are kept, how much that is, and which are not.
 
+use rejoin_agents::adapter;
 use rejoin_hub::Hub;
 use rejoin_store::{Blobs, Stock};
 use serde_json::{Value, json};
@@ -18,6 +19,10 @@ pub(super) async fn look(report: &mut Report, config: &Config, hub: Option<&Hub>
             return Value::Null;
         }
     };
+    if !config.snapshots.enabled {
+        let text = "switched off: sessions lie only where their agents keep them, and claude deletes its own after 30 days";
+        report.note("", text);
+    }
     let place = blobs.place();
     let key = match config.snapshots.sealer() {
         Ok(sealer) => sealer.key_id(),
@@ -77,13 +82,22 @@ async fn unsaved(report: &mut Report, hub: Option<&Hub>) -> Vec<Value> {
         return vec![];
     };
     let mut all = vec![];
-    for (c, _, why) in read.unsaved().await.unwrap_or_default() {
+    for (c, pin, why) in read.unsaved().await.unwrap_or_default() {
         let handle = match read.conversation(c).await {
             Ok(Some(found)) => read.short_handle(&found.handle).await.unwrap_or_default(),
             Ok(None) | Err(_) => continue,
         };
+        let agent = read.pin(pin).await.ok().flatten().map(|pin| pin.agent);
+        let days = agent
+            .as_ref()
+            .and_then(|a| adapter(a.as_str())?.deletes_after_days());
+        let soon = match (&agent, days) {
+            (Some(agent), Some(days)) => format!("; {agent} itself deletes it after {days} days"),
+            _ => String::new(),
+        };
         let next = format!("rejoin snapshot save {handle}");
-        report.bad(&handle, &format!("its session is not saved: {why}"), &next);
+        let text = format!("its session is not saved: {why}{soon}");
+        report.bad(&handle, &text, &next);
         all.push(json!({"conversation_id": c, "handle": handle, "why": why}));
     }
     all

@@ -39,10 +39,12 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
     let adopted = app
         .runner
         .adopt_arrived(&args.agent, &id, &mut from, &terms);
-    let adoption = adopted.await.map_err(|error| match error {
-        // It can be unpacked, and is no session.
-        RunnerError::NothingSaid(_) => damaged("it holds no session that somebody used"),
-        other => other.into(),
+    let adoption = adopted.await.map_err(|error| {
+        if matches!(error, RunnerError::NothingSaid(_)) {
+            // It can be unpacked, and is no session.
+            return damaged("it holds no session that somebody used");
+        }
+        error.into()
     })?;
     if let Some(key) = key {
         let wishes = [Wish::Key(Some(key))];

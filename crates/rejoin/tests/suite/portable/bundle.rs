@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rejoin_testkit::{
-    CLAUDE_OLD, Done, Model, World, answer, assert_shown, on_both_claudes, said, slowly, user,
+    CLAUDE_OLD, Done, Model, World, answer, assert_shown, on_every_quick_cli, said, slowly, user,
 };
 use serde_json::Value;
 
@@ -31,16 +31,15 @@ pub(super) fn beside(file: &Path) -> Vec<PathBuf> {
     all.filter(is_of_it).collect()
 }
 
-/// All that a container loses between two tasks.
-fn wipe(world: &World) {
-    for folder in [world.home(), world.data()] {
-        std::fs::remove_dir_all(&folder).unwrap();
-        std::fs::create_dir(&folder).unwrap();
-    }
+/// Another machine: nothing but the file is the same.
+fn wipe(world: &mut World) {
+    world.lose_the_machine();
+    std::fs::remove_dir_all(world.data()).unwrap();
+    std::fs::create_dir(world.data()).unwrap();
 }
 
 /// B-01, B-05, B-29: two turns, everything but the file gone, and the session goes on.
-fn only_the_file_is_left(world: World) {
+fn only_the_file_is_left(mut world: World) {
     let file = world.root().join("talk");
     let first = send(&world, &file, 1, &[]).ok().json();
     assert_eq!(
@@ -48,7 +47,7 @@ fn only_the_file_is_left(world: World) {
         (&"started".into(), &"stored".into())
     );
     for n in 2..=3 {
-        wipe(&world);
+        wipe(&mut world);
         let turn = send(&world, &file, n, &[]).ok().json();
         assert_eq!(turn["verdict"], "restored", "{turn}");
         let words: Vec<String> = said(1..n).into_iter().chain([user(n)]).collect();
@@ -56,9 +55,10 @@ fn only_the_file_is_left(world: World) {
     }
     assert_eq!(beside(&file), Vec::<PathBuf>::new());
     assert_eq!(world.leftovers(), []);
+    drop(world);
 }
 
-on_both_claudes!(only_the_file_is_left);
+on_every_quick_cli!(only_the_file_is_left);
 
 #[test]
 fn the_demo_agent_knows_what_was_said() {
@@ -97,6 +97,28 @@ fn an_idempotency_key_travels_along() {
     assert_eq!(beside(&file), Vec::<PathBuf>::new());
 }
 
+/// It is looked at where it lies, and stays as it is.
+#[test]
+fn a_look_at_it() {
+    let world = World::new(REJOIN);
+    let file = world.root().join("talk");
+    let none = world.run(&["show", "--bundle", path(&file), "--json"]);
+    assert_eq!(code(&none), (3, "not_found".into()));
+    let turn = send(&world, &file, 1, &["-a", "demo"]).ok().json();
+    let bytes = std::fs::read(&file).unwrap();
+    let shown = world
+        .run(&["show", "--bundle", path(&file), "--json"])
+        .ok()
+        .json();
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 2);
+    let explained = world.run(&["explain", "--bundle", path(&file), "--json"]);
+    assert_eq!(explained.ok().json()["turn_id"], turn["turn_id"]);
+    let next = world.run(&["explain", "--next", "--bundle", path(&file), "--json"]);
+    assert_eq!(next.ok().json()["verdict"], "resumed");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    assert_eq!(beside(&file), Vec::<PathBuf>::new());
+}
+
 #[test]
 fn an_archive_is_a_bundle_and_a_bundle_an_archive() {
     let world = demo(1);
@@ -131,6 +153,12 @@ fn what_is_refused_leaves_the_file_alone() {
     ]);
     assert_eq!(code(&other), (4, "conflict".into()));
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    let nowhere = world.root().join("no/such/talk");
+    assert_eq!(
+        code(&send(&world, &nowhere, 1, &["-a", "demo"])),
+        (2, "usage".into())
+    );
+    assert!(!world.root().join("no").exists());
     let conflicting = world.run(&[
         "send",
         "-c",
@@ -175,6 +203,28 @@ fn a_turn_that_fails_is_kept() {
     let third = send(&world, &file, 3, &[]).ok().json();
     let shown = world.model.last().history().to_string();
     assert!(shown.contains(&user(2)), "{third} {shown}");
+}
+
+/// A folder that somebody else put there is not written into.
+#[test]
+fn a_link_where_its_store_would_be() {
+    let world = World::new(REJOIN);
+    let file = world.root().join("talk");
+    let elsewhere = world.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.root().join("talk.rejoin")).unwrap();
+    let refused = send(&world, &file, 1, &["-a", "demo"]);
+    assert_eq!(code(&refused), (6, "unavailable".into()));
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // Behind a link of one's own lies the file that is meant.
+    std::fs::remove_file(world.root().join("talk.rejoin")).unwrap();
+    let _first = send(&world, &file, 1, &["-a", "demo"]).ok();
+    let link = world.root().join("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let _second = send(&world, &link, 2, &[]).ok();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    let text = send(&world, &file, 3, &[]).ok().json()["text"].to_string();
+    assert_eq!(text.matches("userword-").count(), 3, "{text}");
 }
 
 /// Two at once: one after the other, or the second one not at all.

@@ -57,6 +57,7 @@ fn goes_round(world: World) {
     let fourth = fresh.say(4, &[]);
     assert_eq!(fourth["verdict"], "resumed", "{fourth}");
     assert_shown(&fresh.model.last(), &words(4));
+    drop(world);
 }
 
 on_both_claudes!(goes_round);

@@ -71,71 +71,91 @@ fn rows_that_say_what_they_must_not() {
     let whole = std::fs::read(export(&demo(2))).unwrap();
     assert_eq!(archive(&frames(&whole)), whole, "the test knows the form");
     let world = World::new(REJOIN);
-    type Edit = fn(&mut Value);
-    let edits: [(&str, u8, Edit); 26] = [
-        ("another conversation", b'C', |c| {
-            c["id"] = json!("01a1e0f3-3ddc-7fa2-a0ba-4d600f512e8f")
-        }),
-        ("an unknown field", b'C', |c| c["more"] = json!(1)),
-        ("a key with a newline", b'C', |c| c["key"] = json!("a\nb")),
-        ("a permission of its own", b'C', |c| {
-            c["permission"] = json!("root")
-        }),
-        ("an agent with a path", b'C', |c| {
-            c["agent"] = json!("../demo")
-        }),
-        ("NUL", b'C', |c| c["title"] = json!("a\u{0}b")),
-        ("a place that is not next", b'M', |m| m["seq"] = json!(2)),
-        ("a place below the first", b'M', |m| {
-            m["seq"] = json!(i64::MIN)
-        }),
-        ("a queued message", b'M', |m| m["state"] = json!("queued")),
-        ("a user with an agent", b'M', |m| m["agent"] = json!("demo")),
-        ("an origin of its own", b'M', |m| {
-            m["origin"] = json!("elsewhere")
-        }),
-        ("a running turn", b'T', |t| t["status"] = json!("running")),
-        ("an unknown verdict", b'T', |t| {
-            t["verdict"] = json!("believed")
-        }),
-        ("no request", b'T', |t| t["request"] = json!("x")),
-        ("a third attempt first", b'A', |a| a["n"] = json!(3)),
-        ("a session id with a path", b'P', |p| {
-            p["session"] = json!("../../x")
-        }),
-        ("nothing confirmed", b'P', |p| {
-            p["confirmed"] = json!({"value": 1})
-        }),
-        ("an absolute path", b'S', |s| {
-            s["manifest"]["files"][0]["path"] = json!("/etc/passwd")
-        }),
-        ("a path that climbs", b'S', |s| {
-            s["manifest"]["files"][0]["path"] = json!("a/../../b")
-        }),
-        ("a part that climbs", b'S', |s| {
-            s["manifest"]["files"][0]["part"] = json!("..")
-        }),
-        ("a file that is setuid", b'S', |s| {
-            s["manifest"]["files"][0]["mode"] = json!(0o4755)
-        }),
-        ("a length of its own", b'S', |s| {
-            s["manifest"]["files"][0]["length"] = json!(1)
-        }),
-        ("a chunk that is not there", b'S', |s| {
-            s["manifest"]["files"][0]["chunks"] = json!("0".repeat(64) + "00000001");
-            s["manifest"]["files"][0]["length"] = json!(1);
-        }),
-        ("another session", b'S', |s| {
-            s["manifest"]["session"] = json!("other")
-        }),
-        ("a form of tomorrow", b'S', |s| {
-            s["manifest"]["format"] = json!(2)
-        }),
-        ("totals that do not fit", b'N', |n| n["messages"] = json!(7)),
+    let file = "/manifest/files/0";
+    let absent = json!("0".repeat(64) + "00000001");
+    let edits = [
+        (
+            "another conversation",
+            b'C',
+            "/id",
+            json!("01a1e0f3-3ddc-7fa2-a0ba-4d600f512e8f"),
+        ),
+        ("an unknown field", b'C', "/more", json!(1)),
+        ("a key with a newline", b'C', "/key", json!("a\nb")),
+        (
+            "a permission of its own",
+            b'C',
+            "/permission",
+            json!("root"),
+        ),
+        ("an agent with a path", b'C', "/agent", json!("../demo")),
+        ("NUL", b'C', "/title", json!("a\u{0}b")),
+        ("a place that is not next", b'M', "/seq", json!(2)),
+        ("a place below the first", b'M', "/seq", json!(i64::MIN)),
+        ("a queued message", b'M', "/state", json!("queued")),
+        ("a user with an agent", b'M', "/agent", json!("demo")),
+        ("an origin of its own", b'M', "/origin", json!("elsewhere")),
+        ("a running turn", b'T', "/status", json!("running")),
+        ("an unknown verdict", b'T', "/verdict", json!("believed")),
+        ("no request", b'T', "/request", json!("x")),
+        ("a third attempt first", b'A', "/n", json!(3)),
+        (
+            "a session id with a path",
+            b'P',
+            "/session",
+            json!("../../x"),
+        ),
+        ("nothing confirmed", b'P', "/confirmed", json!({"value": 1})),
+        (
+            "an absolute path",
+            b'S',
+            &format!("{file}/path"),
+            json!("/etc/passwd"),
+        ),
+        (
+            "a path that climbs",
+            b'S',
+            &format!("{file}/path"),
+            json!("a/../../b"),
+        ),
+        (
+            "a part that climbs",
+            b'S',
+            &format!("{file}/part"),
+            json!(".."),
+        ),
+        (
+            "a file that is setuid",
+            b'S',
+            &format!("{file}/mode"),
+            json!(0o4755),
+        ),
+        (
+            "a length of its own",
+            b'S',
+            &format!("{file}/length"),
+            json!(1),
+        ),
+        (
+            "a chunk that is not there",
+            b'S',
+            &format!("{file}/chunks"),
+            absent,
+        ),
+        ("another session", b'S', "/manifest/session", json!("other")),
+        ("a form of tomorrow", b'S', "/manifest/format", json!(2)),
+        ("a key of its own", b'S', "/manifest/key", json!("0011")),
+        ("totals that do not fit", b'N', "/messages", json!(7)),
     ];
-    for (what, kind, edit) in edits {
-        refused(&world, what, &with(&whole, kind, edit), &[11]);
+    for (what, kind, at, value) in edits {
+        let edited = with(&whole, kind, |row| put(row, at, value.clone()));
+        refused(&world, what, &edited, &[11]);
     }
+}
+
+fn put(row: &mut Value, at: &str, value: Value) {
+    let (parent, field) = at.rsplit_once('/').unwrap();
+    row.pointer_mut(parent).unwrap()[field] = value;
 }
 
 /// One chunk named a million times is a session of 128 GiB in a few bytes.

@@ -35,6 +35,7 @@ fn travels_and_comes_back(world: World) {
     let fifth = world.say(5, &[]);
     assert_eq!(fifth["verdict"], "resumed", "{fifth}");
     world.assert_quiet();
+    drop(world);
 }
 
 on_both_claudes!(travels_and_comes_back);
@@ -121,31 +122,52 @@ fn through_a_pipe() {
 /// What is here already stays; what went on elsewhere comes; what went on in both is not mixed.
 #[test]
 fn a_conversation_that_is_here() {
-    let world = demo(2);
+    in_both(&demo(2), &World::new(REJOIN));
+}
+
+/// The same, if one of them keeps its conversations on a server, and the other way round.
+#[test]
+fn a_conversation_that_is_on_a_server() {
+    let (Some(one), Some(other)) = (rejoin_testkit::database(), rejoin_testkit::database()) else {
+        return;
+    };
+    let on = |url: &str| {
+        let mut world = World::new(REJOIN);
+        world.set("REJOIN_DATABASE_URL", url);
+        world
+    };
+    in_both(&demo(2), &on(&one.url));
+    let world = on(&other.url);
+    let _first = world.say(1, &["-a", "demo"]);
+    let _second = world.say(2, &[]);
+    in_both(&world, &World::new(REJOIN));
+}
+
+fn in_both(world: &World, other: &World) {
     let early = world.root().join("early");
     world.run(&["export", "k", "-o", path(&early)]).ok();
-    let other = World::new(REJOIN);
     assert_eq!(
-        import(&other, &early, &[]).ok().json()["outcome"],
+        import(other, &early, &[]).ok().json()["outcome"],
         "imported"
     );
-    assert_eq!(import(&other, &early, &[]).ok().json()["outcome"], "same");
-    let _third = other.say(3, &[]);
-    assert_eq!(import(&other, &early, &[]).ok().json()["outcome"], "behind");
-    let late = export(&other);
+    assert_eq!(import(other, &early, &[]).ok().json()["outcome"], "same");
+    let third = other.say(3, &[]);
+    assert_eq!(third["verdict"], "restored", "{third}");
+    assert_eq!(import(other, &early, &[]).ok().json()["outcome"], "behind");
+    let late = export(other);
     // Here it went on as well.
     let _other_third = world.say(33, &[]);
-    let before = seen(&world);
-    let refused = import(&world, &late, &[]);
+    let before = seen(world);
+    let refused = import(world, &late, &[]);
     assert_eq!(code(&refused), (4, "diverged".into()));
     let next = refused.json()["error"]["try"].as_str().unwrap().to_owned();
     assert!(next.ends_with("--as-copy"), "{next}");
-    assert_eq!(seen(&world), before);
-    let copy = import(&world, &late, &["--as-copy"]).ok().json();
+    assert_eq!(seen(world), before);
+    let copy = import(world, &late, &["--as-copy"]).ok().json();
     assert_eq!(copy["outcome"], "copied");
     // Two conversations never write to one session.
     assert_eq!(copy["sessions_left_out"], 1);
-    assert_eq!(seen(&world).len(), 2);
+    assert_eq!(seen(world).len(), 2);
     let handle = copy["handle"].as_str().unwrap();
     let told = world
         .run(&["send", "-c", handle, "--json", "what was said?"])

@@ -224,8 +224,10 @@ fn whoever_lost_the_lease_commits_nothing() {
         kill(*pid, "CONT");
     }
     let done = Done::of(send);
-    assert_eq!(done.code, 4, "{done:?}");
-    assert!(done.stdout.contains("taken this turn over"), "{done:?}");
+    // Had it stood still in the middle of a transaction, the server would have hung up on it.
+    assert!(matches!(done.code, 4 | 6), "{done:?}");
+    let taken = done.stdout.contains("taken this turn over");
+    assert_eq!(taken, done.code == 4, "{done:?}");
     wait_for("the CLI to be ended", 20, || {
         world.leftovers().is_empty().then_some(())
     });

@@ -152,8 +152,8 @@ fn what_cannot_be_pinned() {
         let done = world.run(args);
         format!("{}: {}", done.code, plain(world, &done.stderr))
     };
-    assert_snapshot!(said(&world, &["snapshot", "pin", "00000000"]), @r"
-    3: error: there is no snapshot 14:31000
+    assert_snapshot!(said(&world, &["snapshot", "pin", "deadbeef"]), @r"
+    3: error: there is no snapshot deadbeef
     try: rejoin snapshot list
     ");
     assert_snapshot!(said(&world, &["snapshot", "pin", "tea"]), @r"

@@ -1,0 +1,215 @@
+//! Where a bundle lies, and the folder beside it in which its store is while a turn runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use rejoin_hub::Error as HubError;
+use rejoin_store::end_of;
+
+use crate::app::make_home;
+use crate::cli::refused_import;
+use crate::failure::{Failure, Result, codes};
+use crate::portable::whole::{WholeFile, sync_folder};
+
+/// What to do while somebody else has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    UntilFree,
+    No,
+}
+
+/// How often a lock is tried that somebody else has.
+const AGAIN: Duration = Duration::from_millis(50);
+
+const LOCK: &str = "lock";
+/// What the file was when its store was made.
+pub(super) const BASE: &str = "base";
+/// What it is about to be.
+pub(super) const WRITTEN: &str = "written";
+pub(super) const NEXT: &str = "next";
+
+/// Where it lies. Nobody else is here as long as we have the lock.
+pub(super) struct Place {
+    pub(super) file: PathBuf,
+    pub(super) folder: PathBuf,
+    _lock: Flock<std::fs::File>,
+}
+
+/// The end of an archive stands for all of it; none: there is no file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Base(pub(super) Option<String>);
+
+impl Place {
+    pub(super) async fn take(file: &Path, wait: Wait) -> Result<Self> {
+        let file = std::path::absolute(file).map_err(|e| Failure::usage(e.to_string()))?;
+        let Some(name) = file.file_name().map(std::ffi::OsStr::to_owned) else {
+            return Err(Failure::usage(format!("{} is not a file", file.display())));
+        };
+        if file.is_dir() {
+            return Err(Failure::usage(format!("{} is a folder", file.display())));
+        }
+        let above = file.parent().unwrap_or(Path::new("/"));
+        if !above.is_dir() {
+            let text = format!("the folder {} does not exist", above.display());
+            return Err(Failure::usage(text).try_this(format!("mkdir -p {}", above.display())));
+        }
+        // Behind a link lies the file that is meant.
+        let file = fs_err::canonicalize(&file).unwrap_or(file);
+        let mut beside = file.file_name().unwrap_or(&name).to_owned();
+        beside.push(".rejoin");
+        let folder = file.with_file_name(beside);
+        let failed = |e: &dyn std::fmt::Display| {
+            Failure::unavailable(format!("{} cannot be used: {e}", folder.display()))
+                .try_this("a bundle in a folder that can be written")
+        };
+        loop {
+            make_home(&folder).map_err(|e| failed(&e.message))?;
+            if !is_ours(&folder) {
+                return Err(failed(&"it is not a folder of yours"));
+            }
+            let path = folder.join(LOCK);
+            let mut options = fs_err::OpenOptions::new();
+            options.write(true).create(true).truncate(false);
+            let Ok(lock) = options.open(&path) else {
+                // Removed just now by whoever had it.
+                if folder.exists() {
+                    return Err(failed(&"it cannot be written"));
+                }
+                continue;
+            };
+            match Flock::lock(lock.into_parts().0, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) if is_at(&lock, &path) => {
+                    return Ok(Self {
+                        file,
+                        folder,
+                        _lock: lock,
+                    });
+                }
+                Ok(_) => {}
+                Err((_, nix::errno::Errno::EWOULDBLOCK)) if wait == Wait::UntilFree => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
+                    let text = format!("another turn of {} runs", file.display());
+                    return Err(
+                        Failure::new(codes::BUSY, text + "; this message was not kept")
+                            .try_this("rejoin send --if-busy wait …"),
+                    );
+                }
+                Err((_, errno)) => return Err(failed(&errno)),
+            }
+        }
+    }
+
+    /// What is in the file now.
+    pub(super) fn now(&self) -> Result<Base> {
+        match fs_err::File::open(&self.file) {
+            Ok(mut file) => {
+                let end = end_of(&mut file).map_err(HubError::from);
+                let end = end.map_err(|error| {
+                    if self.known().is_none() {
+                        self.remove();
+                    }
+                    bad(error, &self.file)
+                })?;
+                Ok(Base(Some(hex(&end))))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Base(None)),
+            Err(e) => Err(unreadable(&e)),
+        }
+    }
+
+    pub(super) fn known(&self) -> Option<Base> {
+        let said = self.said(BASE)?;
+        Some(Base(Some(said).filter(|said| !said.is_empty())))
+    }
+
+    pub(super) fn said(&self, name: &str) -> Option<String> {
+        fs_err::read_to_string(self.folder.join(name)).ok()
+    }
+
+    pub(super) fn say(&self, name: &str, text: &str) -> Result<()> {
+        let said = self.note(name, text);
+        said.map_err(|e| Failure::unavailable(format!("the bundle cannot be used: {e}")))
+    }
+
+    pub(super) fn note(&self, name: &str, text: &str) -> std::io::Result<()> {
+        let mut whole = WholeFile::begin(&self.folder.join(name))?;
+        std::io::Write::write_all(&mut whole, text.as_bytes())?;
+        whole.keep()
+    }
+
+    /// Everything but the lock: the store first, what says that it counts last.
+    pub(super) fn clear(&self) {
+        let entries = fs_err::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        let last = |name: &std::ffi::OsString| [BASE, WRITTEN].iter().any(|last| name == last);
+        names.sort_by_key(last);
+        for name in names.iter().filter(|name| *name != LOCK) {
+            let path = self.folder.join(name);
+            let _gone = match fs_err::symlink_metadata(&path) {
+                Ok(meta) if meta.is_dir() => fs_err::remove_dir_all(&path),
+                Ok(_) | Err(_) => fs_err::remove_file(&path),
+            };
+        }
+    }
+
+    /// The store does not count any more, even if it cannot be removed.
+    pub(super) fn forget(&self) -> Result<()> {
+        let failed = |e: std::io::Error| Failure::unavailable(e.to_string());
+        fs_err::remove_file(self.folder.join(BASE)).map_err(failed)
+    }
+
+    pub(super) fn remove(&self) {
+        self.clear();
+        let _gone = fs_err::remove_file(self.folder.join(LOCK));
+        let _gone = fs_err::remove_dir(&self.folder);
+        let _synced = sync_folder(&self.folder);
+    }
+
+    /// Beside the file, where nothing is.
+    pub(super) fn free_name(&self) -> PathBuf {
+        let mut n = 1;
+        loop {
+            let mut name = self.file.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".ours-{n}"));
+            let free = self.file.with_file_name(name);
+            if fs_err::symlink_metadata(&free).is_err() {
+                return free;
+            }
+            n += 1;
+        }
+    }
+}
+
+/// Nobody else can have put it there for us to write into.
+fn is_ours(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let us = nix::unistd::geteuid().as_raw();
+    let meta = fs_err::symlink_metadata(folder);
+    // Gone just now: whoever had it has removed it, and it is made again.
+    meta.map_or(true, |meta| meta.is_dir() && meta.uid() == us)
+}
+
+/// Is the lock that we have the one that others would ask for?
+fn is_at(lock: &Flock<std::fs::File>, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (ours, there) = (lock.metadata(), fs_err::metadata(path));
+    ours.is_ok_and(|ours| there.is_ok_and(|there| ours.ino() == there.ino()))
+}
+
+pub(super) fn bad(error: HubError, file: &Path) -> Failure {
+    refused_import(error, &file.display().to_string())
+}
+
+pub(super) fn unreadable(error: &std::io::Error) -> Failure {
+    Failure::unavailable(format!("the bundle cannot be read: {error}"))
+}
+
+pub(super) fn hex(end: &[u8; 32]) -> String {
+    blake3::Hash::from(*end).to_hex().to_string()
+}
