@@ -1,8 +1,7 @@
 //! What it takes to keep a session and to get it back, beside what else could: gzip of the whole file,
 //! restic. `cargo bench -p rejoin --bench snapshots [-- ROUNDS]`
 //!
-//! The session is made: JSON lines as Claude Code writes them, of words that gzip packs three to four
-//! times. Every row's alternatives are measured in the same run, one after the other in each round.
+//! The session is made: JSON lines as Claude Code writes them, of pieces of this repository. Every row's alternatives are measured in the same run, one after the other in each round.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -324,44 +323,29 @@ impl Rows {
     }
 }
 
-/// Lines of a session, the same for the same seed.
+/// Lines of a session about this repository: pieces of its own files, the same for the same seed.
 struct Text {
     state: u64,
-    words: Vec<String>,
+    source: String,
     line: u64,
 }
 
 impl Text {
     fn new(seed: u64) -> Self {
-        let mut text = Self {
-            state: seed,
-            words: vec![],
-            line: 0,
-        };
-        let syllables: Vec<String> = (0..120)
-            .map(|_| {
-                let letter = |of: &[u8], n: u64| char::from(of[(n % of.len() as u64) as usize]);
-                let n = text.draw();
-                let first = letter(b"bcdfghklmnprstvw", n);
-                format!(
-                    "{first}{}{}",
-                    letter(b"aeiou", n >> 8),
-                    letter(b"nrst", n >> 16)
-                )
-            })
-            .collect();
-        for n in 0..6000 {
-            let parts = 1 + n % 3;
-            let word: String = (0..parts)
-                .map(|_| syllables[text.draw() as usize % syllables.len()].as_str())
-                .collect();
-            text.words.push(word);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut source = String::new();
+        for folder in ["crates", "docs"] {
+            gather(&root.join(folder), &mut source);
         }
-        text
+        Self {
+            state: seed,
+            source,
+            line: 0,
+        }
     }
 
+    /// splitmix64
     fn draw(&mut self) -> u64 {
-        // splitmix64
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -379,12 +363,6 @@ impl Text {
         )
     }
 
-    /// Common words are common.
-    fn word(&mut self) -> usize {
-        let n = self.draw() as f64 / u64::MAX as f64;
-        (n * n * n * n * self.words.len() as f64) as usize
-    }
-
     /// About so many bytes of whole lines.
     fn lines(&mut self, bytes: usize) -> Vec<u8> {
         let mut all = Vec::with_capacity(bytes + 10 * KB);
@@ -392,22 +370,38 @@ impl Text {
         while all.len() < bytes {
             self.line += 1;
             let id = self.id();
+            let from = self.draw() as usize % (self.source.len() - 8 * KB);
+            let length = 200 + self.draw() as usize % (4 * KB).min(bytes);
+            let from = self.source.floor_char_boundary(from);
+            let to = self.source.floor_char_boundary(from + length);
             let kind = ["user", "assistant"][(self.line % 2) as usize];
-            let words = 40 + self.draw() % 700;
-            let mut said = String::new();
-            for n in 0..words {
-                let word = self.word();
-                said.push_str(self.words.get(word).map_or("x", String::as_str));
-                said.push_str(if n % 12 == 11 { ".\\n" } else { " " });
-            }
-            let line = format!(
-                "{{\"parentUuid\":\"{parent}\",\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/home/someone/project\",\"sessionId\":\"0f0e0d0c-0b0a-4908-8706-050403020100\",\"version\":\"2.1.325\",\"gitBranch\":\"main\",\"type\":\"{kind}\",\"message\":{{\"role\":\"{kind}\",\"content\":[{{\"type\":\"text\",\"text\":\"{said}\"}}]}},\"uuid\":\"{id}\",\"timestamp\":\"2026-11-15T12:00:{:02}.{:03}Z\"}}\n",
-                self.line / 1000 % 60,
-                self.line % 1000
-            );
-            all.extend_from_slice(line.as_bytes());
+            let seconds = self.line / 1000 % 60;
+            let line = serde_json::json!({
+                "parentUuid": parent, "isSidechain": false, "userType": "external",
+                "cwd": "/home/someone/project", "sessionId": "0f0e0d0c-0b0a-4908-8706-050403020100",
+                "version": "2.1.325", "gitBranch": "main", "type": kind, "uuid": id,
+                "message": {"role": kind, "content": [{"type": "text", "text": &self.source[from..to]}]},
+                "timestamp": format!("2026-11-15T12:00:{seconds:02}.{:03}Z", self.line % 1000),
+            });
+            writeln!(all, "{line}").unwrap();
             parent = id;
         }
         all
+    }
+}
+
+/// The text of all files beneath a folder, in their order by name.
+fn gather(folder: &Path, into: &mut String) {
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            gather(&path, into);
+        } else if let Ok(text) = fs::read_to_string(&path) {
+            into.push_str(&text);
+        }
     }
 }
