@@ -18,8 +18,10 @@ use crate::turn::Runner;
 
 /// Up to so many bytes are written in the transaction that ends the turn.
 const WITH_THE_TURN: u64 = 1024 * 1024;
-/// An answer does not wait longer for its session to be saved.
+/// An answer does not wait longer for its session to be saved, but for what is new of a large one.
 const MAY_TAKE: Duration = Duration::from_secs(20);
+/// New bytes of a session that may take a second more.
+const PER_SECOND: u64 = 20 * 1024 * 1024;
 /// Files beside a session that are kept, at most.
 const MOST_FILES: usize = 10_000;
 /// How many other sessions are tried again once the store answers.
@@ -119,7 +121,10 @@ struct Capture<'a> {
 
 impl Capture<'_> {
     async fn bounded(&self) -> std::result::Result<Captured, String> {
-        let done = tokio::time::timeout(MAY_TAKE, self.take()).await;
+        let length = self.pin.files.first().map_or(0, |mark| mark.length);
+        let new = length.saturating_sub(self.before.map_or(0, |mark| mark.length));
+        let may_take = MAY_TAKE + Duration::from_secs(new / PER_SECOND);
+        let done = tokio::time::timeout(may_take, self.take()).await;
         done.unwrap_or_else(|_| Err("the store of snapshots takes too long".into()))
     }
 
