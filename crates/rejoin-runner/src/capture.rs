@@ -18,8 +18,10 @@ use crate::turn::Runner;
 
 /// Up to so many bytes are written in the transaction that ends the turn.
 const WITH_THE_TURN: u64 = 1024 * 1024;
-/// An answer does not wait longer for its session to be saved.
+/// An answer does not wait longer for its session to be saved, but for what is new of a large one.
 const MAY_TAKE: Duration = Duration::from_secs(20);
+/// New bytes of a session that may take a second more.
+const PER_SECOND: u64 = 20 * 1024 * 1024;
 /// Files beside a session that are kept, at most.
 const MOST_FILES: usize = 10_000;
 const OTHERS_MAY_TAKE: Duration = Duration::from_secs(3);
@@ -60,6 +62,15 @@ impl Runner {
 
     /// Saves a confirmed session now. The text says why it could not be.
     pub async fn save(&self, pin: &Pin) -> Result<std::result::Result<(), String>> {
+        self.save_since(pin, None).await
+    }
+
+    /// The same of one that was confirmed as the continuation of these bytes.
+    pub async fn save_since(
+        &self,
+        pin: &Pin,
+        before: Option<&FileMark>,
+    ) -> Result<std::result::Result<(), String>> {
         let name = pin.agent.as_str();
         let (Some(vault), Some(adapter)) = (&self.hub.vault, self.config.adapter(name)) else {
             return Ok(Err("snapshots are switched off".into()));
@@ -68,7 +79,7 @@ impl Runner {
             vault,
             adapter,
             pin,
-            before: None,
+            before,
             now: self.hub.clock.now(),
         };
         match capture.bounded().await {
@@ -116,7 +127,10 @@ struct Capture<'a> {
 
 impl Capture<'_> {
     async fn bounded(&self) -> std::result::Result<Captured, String> {
-        let done = tokio::time::timeout(MAY_TAKE, self.take()).await;
+        let length = self.pin.files.first().map_or(0, |mark| mark.length);
+        let new = length.saturating_sub(self.before.map_or(0, |mark| mark.length));
+        let may_take = MAY_TAKE + Duration::from_secs(new / PER_SECOND);
+        let done = tokio::time::timeout(may_take, self.take()).await;
         done.unwrap_or_else(|_| Err("the store of snapshots takes too long".into()))
     }
 

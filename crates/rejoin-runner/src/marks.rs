@@ -10,9 +10,11 @@ use std::path::Path;
 use fs_err::File;
 use rejoin_core::{FileMark, SessionFact};
 
+use line::Line;
+
+mod line;
+
 const BLOCK: usize = 256 * 1024;
-/// A longer line is counted as unreadable.
-const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 /// The fold over whole blocks, and the hash of what follows them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,8 @@ pub fn compare(home: &Path, mark: &FileMark) -> SessionFact {
 }
 
 /// Reads what was added to a file since `before`, line by line, and marks the whole. `before` none:
-/// all of it. Fails if what was there has changed.
+/// all of it. Of a line longer than any text a model could have seen, its long texts are cut. Fails
+/// if what was there has changed.
 pub fn read_on(
     home: &Path,
     path: &str,
@@ -84,7 +87,7 @@ pub fn read_on(
         blocks: taken.map_or([0; 32], |h| h.blocks),
         block: Vec::with_capacity(BLOCK),
     };
-    let (mut at, mut pending, mut too_long) = (start, Vec::new(), false);
+    let (mut at, mut pending) = (start, Line::default());
     let mut buffer = vec![0; BLOCK];
     loop {
         let want = if at < from {
@@ -109,18 +112,9 @@ pub fn read_on(
             continue;
         }
         for piece in bytes.split_inclusive(|b| *b == b'\n') {
-            too_long |= pending.len() + piece.len() > LONGEST_LINE;
-            if !too_long {
-                pending.extend_from_slice(piece);
-            }
+            pending.add(piece);
             if piece.ends_with(b"\n") {
-                line(if too_long {
-                    b""
-                } else {
-                    pending.strip_suffix(b"\n").unwrap_or(&pending)
-                });
-                pending.clear();
-                too_long = false;
+                pending.take(&mut line);
             }
         }
     }
@@ -131,7 +125,7 @@ pub fn read_on(
         ));
     }
     if !pending.is_empty() {
-        line(&pending);
+        pending.take(&mut line);
     }
     let meta = file.file().metadata()?;
     if meta.len() != at {

@@ -117,7 +117,8 @@ impl Looked {
     }
 }
 
-/// Fetches every file of a snapshot and compares it with what was captured.
+/// Fetches every file of a snapshot and compares it with what was captured. What is staged need not
+/// outlive a crash: it is synced when it is put in its place.
 async fn stage(
     vault: &Vault,
     snapshot: &Snapshot,
@@ -150,9 +151,6 @@ async fn stage(
         };
         if hash != file.hash {
             return Err(Bad::Damaged);
-        }
-        if let Some(file) = to {
-            file.sync_all().map_err(Bad::Here)?;
         }
     }
     if manifest

@@ -266,8 +266,13 @@ impl Runner {
             }
             pin = PinEnd::Untouched(attempt.pin);
         }
+        let full = |source: &std::io::Error| source.kind() == std::io::ErrorKind::StorageFull;
         let failure = Failure {
-            class: Class::NotStarted,
+            class: if matches!(error, Error::Io { source, .. } if full(source)) {
+                Class::DiskFull
+            } else {
+                Class::NotStarted
+            },
             message: error.to_string(),
         };
         let attempt = written_ahead.map(|a| a.n);

@@ -12,7 +12,7 @@ use crate::look::environment;
 use crate::session::{database, folders, named};
 
 /// Of a session that tells nothing of itself in so many bytes, nothing is known.
-const BEGINNING: u64 = 4 * 1024 * 1024;
+pub(super) const BEGINNING: u64 = 4 * 1024 * 1024;
 /// One that must be read whole to be known, and is longer, is passed over.
 const WHOLE: u64 = 32 * 1024 * 1024;
 /// The form of a session that must be read whole.

@@ -6,7 +6,7 @@ use std::path::Path;
 use rejoin_agents::{Adapter, Kept, OwnSessions, Reading, Said, SessionAt};
 use rejoin_core::{FileMark, Role, SessionId};
 
-use super::find::{Found, lines};
+use super::find::{BEGINNING, Found, lines};
 use crate::marks;
 use crate::session::Sessions;
 use crate::session::database::{self, Taking};
@@ -170,9 +170,10 @@ fn lineage(
 }
 
 fn first_line(file: &Path) -> io::Result<Vec<u8>> {
-    use io::BufRead as _;
+    use io::{BufRead as _, Read as _};
     let mut line = vec![];
-    io::BufReader::new(fs_err::File::open(file)?).read_until(b'\n', &mut line)?;
+    let beginning = fs_err::File::open(file)?.take(BEGINNING);
+    io::BufReader::new(beginning).read_until(b'\n', &mut line)?;
     Ok(line.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(line))
 }
 

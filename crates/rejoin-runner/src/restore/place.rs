@@ -171,9 +171,12 @@ pub(super) fn put(from: &Path, target: &Path, mode: u32, others_read: bool) -> i
     let mut temp = target.as_os_str().to_owned();
     temp.push(".rejoin-tmp");
     let temp = PathBuf::from(temp);
-    // On another disk it cannot be moved, only copied.
-    if fs_err::rename(from, &temp).is_err() {
-        fs_err::copy(from, &temp)?;
+    // On another disk it cannot be moved, only copied. Where that ends halfway nothing stays.
+    if fs_err::rename(from, &temp).is_err()
+        && let Err(error) = fs_err::copy(from, &temp)
+    {
+        let _gone = fs_err::remove_file(&temp);
+        return Err(error);
     }
     // Never wider than its owner; and never so that its owner cannot go on with it.
     let mode = 0o600 | (mode & if others_read { 0o755 } else { 0o700 });

@@ -1,7 +1,7 @@
 //! `kill -9` of anything at any instant: no accepted message is lost, nothing is run twice, nothing
 //! is left running, and the next command knows how it stands.
 
-mod disk;
+pub(super) mod disk;
 pub(super) mod points;
 mod processes;
 mod spool;

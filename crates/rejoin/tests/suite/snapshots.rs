@@ -4,9 +4,13 @@
 mod bucket;
 mod commands;
 mod damage;
+mod keeper;
 mod kills;
+mod long;
 mod machines;
 mod restore;
+mod sizes;
+mod space;
 mod through;
 mod unsaved;
 mod verify;

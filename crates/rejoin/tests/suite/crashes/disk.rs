@@ -10,17 +10,27 @@ use serde_json::Value;
 use super::REJOIN;
 use crate::suite::errors::turns::told;
 
-/// A small file system of its own as the world's `REJOIN_HOME`; only root can make one.
-struct Small(PathBuf);
+/// A small file system of its own; only root can make one.
+pub(crate) struct Small(PathBuf);
 
 impl Small {
+    /// As the world's `REJOIN_HOME`.
     fn mount(world: &World, size: &str) -> Option<Self> {
         let at = world.data();
         let known = std::fs::read(at.join("rejoin.db")).ok();
+        let small = Self::over(&at, size)?;
+        if let Some(known) = known {
+            std::fs::write(at.join("rejoin.db"), known).unwrap();
+        }
+        Some(small)
+    }
+
+    /// Over a folder, which seems empty then.
+    pub(crate) fn over(at: &Path, size: &str) -> Option<Self> {
         let mounted = run(
             "mount",
             &["-t", "tmpfs", "-o", &format!("size={size}"), "rejoin-test"],
-            &at,
+            at,
         );
         if !mounted {
             #[expect(clippy::print_stderr, reason = "a skipped test says so")]
@@ -29,15 +39,17 @@ impl Small {
             }
             return None;
         }
-        let small = Self(at.clone());
-        if let Some(known) = known {
-            std::fs::write(at.join("rejoin.db"), known).unwrap();
-        }
-        Some(small)
+        Some(Self(at.to_owned()))
+    }
+
+    /// May it be written to?
+    pub(crate) fn writable(&self, may: bool) {
+        let how = if may { "remount,rw" } else { "remount,ro" };
+        assert!(run("mount", &["-o", how], &self.0));
     }
 
     /// Leaves only so many bytes free.
-    fn fill(&self, leave: u64) {
+    pub(crate) fn fill(&self, leave: u64) {
         let free = |path: &Path| {
             let said = Command::new("stat")
                 .args(["-f", "-c", "%a %S"])
@@ -58,7 +70,7 @@ impl Small {
         .unwrap();
     }
 
-    fn empty(&self) {
+    pub(crate) fn empty(&self) {
         std::fs::remove_file(self.0.join("ballast")).unwrap();
     }
 }
@@ -168,14 +180,14 @@ fn a_home_that_became_read_only_is_one_clear_sentence() {
     };
     let _first = world.say(1, &["-a", "demo"]);
     world.assert_quiet();
-    assert!(run("mount", &["-o", "remount,ro"], &small.0));
+    small.writable(false);
     let done = world.run(&["send", "-k", "k", "hello"]);
     assert_eq!(done.code, 6, "{done:?}");
     let lines: Vec<_> = done.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{done:?}");
     assert!(lines[0].starts_with("error: the store c"), "{done:?}");
     assert!(lines[1].contains("REJOIN_HOME"), "{done:?}");
-    assert!(run("mount", &["-o", "remount,rw"], &small.0));
+    small.writable(true);
     assert_eq!(world.messages().len(), 2);
     let _second = world.say(2, &[]);
 }
