@@ -27,6 +27,20 @@ words!(PermissionMode {
     Ask => "ask",
 });
 
+impl PermissionMode {
+    /// The one of the two that lets less be done without a person.
+    #[must_use]
+    pub fn at_most(self, most: Self) -> Self {
+        let rank = |mode: Self| match mode {
+            Self::ReadOnly => 0,
+            Self::Ask => 1,
+            Self::Edit => 2,
+            Self::Full => 3,
+        };
+        if rank(self) <= rank(most) { self } else { most }
+    }
+}
+
 /// Mode and tool lists of one turn. `tools` none: the agent's own set.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Envelope {
@@ -34,4 +48,19 @@ pub struct Envelope {
     pub tools: Option<Vec<String>>,
     #[serde(default)]
     pub deny_tools: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PermissionMode::{self, Ask, Edit, Full, ReadOnly};
+
+    #[test]
+    fn at_most_is_never_more_than_either() {
+        let order: [PermissionMode; 4] = [ReadOnly, Ask, Edit, Full];
+        for (a, less) in order.into_iter().enumerate() {
+            for more in order.into_iter().skip(a) {
+                assert_eq!((less.at_most(more), more.at_most(less)), (less, less));
+            }
+        }
+    }
 }

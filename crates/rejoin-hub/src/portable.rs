@@ -4,8 +4,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use rejoin_core::{ConversationId, PermissionMode};
 use rejoin_store::{
-    Arrival, Blobs, Contents, Conversation, Exported, Generation, Header, Here, Renaming, Sealer,
-    Vault, Which, check, header_of,
+    Arrival, Blobs, Contents, Conversation, Exported, Generation, Header, Here, Imported, Renaming,
+    Sealer, Vault, Which, check, header_of,
 };
 use serde::Serialize;
 
@@ -14,13 +14,26 @@ use crate::error::{Error, Result};
 use crate::fault;
 
 /// What an archive is to become here.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ImportWish {
     /// A conversation of its own, whatever is here.
     pub as_copy: bool,
     pub key: Option<String>,
-    pub workdir: Option<String>,
+    /// Where it works here, whatever the archive says.
+    pub workdir: String,
     pub permission: Option<PermissionMode>,
+}
+
+impl ImportWish {
+    /// As it is, to work in that folder.
+    pub fn into_folder(workdir: String) -> Self {
+        Self {
+            as_copy: false,
+            key: None,
+            workdir,
+            permission: None,
+        }
+    }
 }
 
 /// What became of it.
@@ -51,6 +64,8 @@ pub struct ImportView {
     pub sessions_left_out: u64,
     /// It might do everything where it came from, and may not here.
     pub permission_lowered: bool,
+    /// It was held to a list of tools, which did not come along.
+    pub tools_dropped: bool,
     pub agent: String,
     pub workdir: String,
     /// Which of its line it is, if it is a bundle.
@@ -122,25 +137,22 @@ impl Hub {
             over: here.as_ref().map(|(_, here)| *here),
             copy,
             key: wish.key.clone().or(own_key),
-            workdir: wish.workdir.clone().unwrap_or(contents.workdir.clone()),
+            workdir: wish.workdir.clone(),
             permission,
             end: contents.end,
             now: self.clock.now(),
             reached: fault::point,
         };
-        let left_out = match came {
-            Came::Same | Came::Behind => 0,
+        let imported = match came {
+            Came::Same | Came::Behind => Imported::default(),
             Came::Imported | Came::TakenOver | Came::Copied => {
                 let from = std::io::BufReader::new(&mut *from);
-                self.keeper()
-                    .import(from, &arrival)
-                    .await?
-                    .sessions_left_out
+                self.keeper().import(from, &arrival).await?
             }
         };
         fault::point("import_done");
         let c = copy.map_or(contents.header.conversation, |copy| copy.conversation);
-        self.view_of_import(c, came, place, left_out, wide, contents)
+        self.view_of_import(c, came, place, imported, wide, contents)
             .await
     }
 
@@ -149,7 +161,7 @@ impl Hub {
         c: ConversationId,
         came: Came,
         was: i64,
-        left_out: u64,
+        imported: Imported,
         wide: bool,
         contents: Contents,
     ) -> Result<ImportView> {
@@ -163,8 +175,9 @@ impl Hub {
             messages: last as u64,
             new_messages: (last - was).max(0) as u64,
             snapshots: contents.totals.snapshots,
-            sessions_left_out: left_out,
+            sessions_left_out: imported.sessions_left_out,
             permission_lowered: wide && now.permission != PermissionMode::Full,
+            tools_dropped: imported.tools_dropped > 0,
             agent: now.agent.to_string(),
             workdir: now.workdir,
             generation: contents.header.generation,

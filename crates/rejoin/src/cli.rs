@@ -47,6 +47,7 @@ use crate::failure::{Failure, Result};
 use crate::output::Output;
 
 pub(crate) use import::refused as refused_import;
+pub(crate) use send::folder_text;
 
 /// Keep a conversation with a coding agent going, whatever happens underneath
 #[derive(Debug, Parser)]

@@ -182,6 +182,10 @@ impl Checking {
         {
             return Err(damaged("its settings"));
         }
+        let mut models = row.settings.values().filter_map(|own| own.model.as_deref());
+        if !models.all(is_model) {
+            return Err(damaged("its settings"));
+        }
         self.conversation = Some((row, permission));
         Ok(())
     }
@@ -240,6 +244,9 @@ impl Checking {
         let key = row.client_key.as_ref();
         if !ended || key.is_some_and(|key| key.len() > 4096) || !row.request.is_object() {
             return Err(damaged("a turn is not one that has ended"));
+        }
+        if !row.request["model"].as_str().is_none_or(is_model) {
+            return Err(damaged("a turn asked for a model that is none"));
         }
         short(&row.saved, "a turn")?;
         short(&row.machine, "a turn")?;
@@ -388,6 +395,11 @@ fn is_beneath(file: &ManifestFile) -> Result<()> {
         return Err(damaged("a file of a session is not what a file can be"));
     }
     Ok(())
+}
+
+/// It goes to a CLI as an argument, and must not be read as a flag there.
+fn is_model(name: &str) -> bool {
+    !name.starts_with('-') && !name.chars().any(char::is_control)
 }
 
 pub(super) fn said(row: MessageRow) -> Message {

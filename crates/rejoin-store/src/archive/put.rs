@@ -1,5 +1,6 @@
 //! Out of an archive that was checked, into the store: chunks first, then all rows in one transaction.
 
+mod narrowed;
 mod rows;
 
 use std::collections::{HashMap, HashSet};
@@ -60,6 +61,8 @@ pub struct Renaming {
 pub struct Imported {
     /// Sessions that belong to another conversation here already: a copy goes on without them.
     pub sessions_left_out: u64,
+    /// Agents that had a list of tools where it came from, and have none here.
+    pub tools_dropped: u64,
 }
 
 impl Renaming {
@@ -121,6 +124,8 @@ impl Vault {
             c: arrival
                 .copy
                 .map_or(conversation.id, |copy| copy.conversation),
+            permission: arrival.permission,
+            workdir: arrival.workdir.clone(),
             message: None,
             turn: None,
             left_out: HashSet::new(),
@@ -162,6 +167,9 @@ struct Putting<'a> {
     key: Option<String>,
     names: HashMap<[u8; 32], [u8; 32]>,
     c: ConversationId,
+    /// What may be done, and where: also by a turn of it that is run again.
+    permission: PermissionMode,
+    workdir: String,
     /// To which versions and attempts belong.
     message: Option<Uuid>,
     turn: Option<Uuid>,
@@ -211,10 +219,12 @@ impl Putting<'_> {
             return Err(faster());
         }
         // What it may do and where it works is said here.
-        for (agent, own) in &row.settings {
-            let known = ours.settings.entry(agent.clone());
-            known.or_insert_with(|| own.clone());
-        }
+        self.permission = ours.permission;
+        self.workdir.clone_from(&ours.workdir);
+        let mut theirs = row.settings.clone();
+        theirs.retain(|agent, _| !ours.settings.contains_key(agent));
+        self.imported.tools_dropped = narrowed::settings(&mut theirs);
+        ours.settings.extend(theirs);
         ours.title.clone_from(&row.title);
         ours.agent = row.agent.clone();
         ours.scope = row.scope;
@@ -236,6 +246,8 @@ impl Putting<'_> {
         {
             return Err(ArchiveError::KeyTaken(key.clone()));
         }
+        let mut settings = row.settings.clone();
+        self.imported.tools_dropped = narrowed::settings(&mut settings);
         let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings,
                 created_at, updated_at, fresh, outside_cost)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
@@ -245,10 +257,10 @@ impl Putting<'_> {
             key,
             row.title.as_str(),
             row.agent.as_str(),
-            self.arrival.workdir.as_str(),
-            self.arrival.permission.as_str(),
+            self.workdir.as_str(),
+            self.permission.as_str(),
             row.scope.as_str(),
-            serde_json::to_string(&row.settings).map_err(Error::from)?,
+            serde_json::to_string(&settings).map_err(Error::from)?,
             row.created_at,
             row.updated_at,
             i64::from(row.fresh),

@@ -1,11 +1,11 @@
 //! Out of the store, into an archive.
 
+mod travelling;
+
 use std::collections::HashMap;
 use std::io::Write;
 
-use rejoin_core::{
-    AgentName, ConversationId, MessageId, MessageState, PinId, Scope, SnapshotId, TurnId,
-};
+use rejoin_core::{AgentName, ConversationId, MessageId, MessageState, PinId, Scope, TurnId};
 use uuid::Uuid;
 
 use super::frames::{ArchiveWriter, Kind};
@@ -26,7 +26,8 @@ use crate::vault::{Lost, Vault};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     All,
-    /// What the next turn could need, and what the user wants kept: it does not grow with every turn.
+    /// What the next turn could need, and what the user wants kept: it grows neither with every turn nor
+    /// with every new session.
     Newest,
 }
 
@@ -232,18 +233,6 @@ pub(super) fn renamed(
 }
 
 impl Read {
-    async fn travelling(&mut self, c: ConversationId, which: Which) -> Result<Vec<SnapshotId>> {
-        let sql = "select id from snapshots s where conversation_id = $1 and manifest is not null and state = 'confirmed'
-                and ($2 = 1 or kept = 1 or not exists (select 1 from snapshots later
-                    where later.pin_id = s.pin_id and later.id > s.id
-                      and later.manifest is not null and later.state = 'confirmed'))
-            order by id";
-        let all = i64::from(which == Which::All);
-        let found = rows(self, sql, vals![c.uuid(), all]).await?;
-        let id = |row: &Row| Ok(SnapshotId::from_uuid(row.id("id")?));
-        found.iter().map(id).collect()
-    }
-
     async fn archived_conversation(
         &mut self,
         c: ConversationId,

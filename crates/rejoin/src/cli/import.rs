@@ -32,7 +32,7 @@ pub(crate) struct ImportArgs {
     /// Give it this key
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
-    /// Its working folder here
+    /// Its working folder; default: this one
     #[arg(short, long, value_name = "DIR")]
     workdir: Option<PathBuf>,
     /// What the agent may do: read-only, edit, full, ask
@@ -53,7 +53,7 @@ pub(crate) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
     let wish = ImportWish {
         as_copy: args.as_copy,
         key: args.key.as_deref().map(valid_key).transpose()?,
-        workdir: args.workdir.as_deref().map(folder_text).transpose()?,
+        workdir: folder_text(args.workdir.as_deref().unwrap_or(&app.here))?,
         permission: args.permission,
     };
     let mut from = seekable(&args.file, &app.runner.config.home)?;
@@ -93,9 +93,14 @@ fn report(app: &App, view: &ImportView) {
     let handle = &view.handle;
     app.out.text(handle);
     let messages = count(view.messages, "message");
+    let (new, folder) = (view.new_messages, &view.workdir);
     let what = match view.outcome {
-        Came::Imported | Came::Copied => format!("{messages} are in {handle}"),
-        Came::TakenOver => format!("{} of {messages} are new in {handle}", view.new_messages),
+        Came::Imported | Came::Copied => {
+            format!("{messages} are in {handle}, which works in {folder}")
+        }
+        Came::TakenOver => {
+            format!("{new} of {messages} are new in {handle}, which works in {folder}")
+        }
         Came::Same => format!("{handle} is here already, just like that; nothing was changed"),
         Came::Behind => format!("{handle} went on here since; nothing was changed"),
     };
@@ -110,8 +115,12 @@ fn report(app: &App, view: &ImportView) {
             "it might do everything where it came from; here it may edit (rejoin set {handle} permission=full)"
         ));
     }
-    if !std::path::Path::new(&view.workdir).is_dir() {
-        let folder = &view.workdir;
+    if view.tools_dropped {
+        app.out.note(&format!(
+            "its list of tools did not come along (rejoin set {handle} tools=A,B)"
+        ));
+    }
+    if !std::path::Path::new(folder).is_dir() {
         app.out.note(&format!(
             "its folder {folder} is not here: go on with -w DIR"
         ));

@@ -234,7 +234,7 @@ pub(crate) async fn in_bundle(
     }
 }
 
-/// Names the conversation that is in the bundle, and a folder that is here.
+/// Names the conversation that is in the bundle, and the folder that we are in.
 async fn in_its_store(bundle: &Bundle, args: &mut SendArgs) -> Result<()> {
     bundle.app.must_be_trusted()?;
     let Some(id) = bundle.conversation else {
@@ -260,9 +260,9 @@ async fn in_its_store(bundle: &Bundle, args: &mut SendArgs) -> Result<()> {
     }
     args.key = None;
     args.conversation = Some(id.to_string());
-    if args.turn.workdir.is_none() && !std::path::Path::new(&conversation.workdir).is_dir() {
-        args.turn.workdir = Some(bundle.app.here.clone());
-    }
+    // Also if its store was left by a turn that was run elsewhere.
+    let here = &bundle.app.here;
+    args.turn.workdir.get_or_insert_with(|| here.clone());
     Ok(())
 }
 
@@ -382,7 +382,7 @@ pub(super) fn must_be_enabled(app: &App, agent: &AgentName) -> Result<()> {
 }
 
 /// A folder as it is stored: its real path.
-pub(super) fn folder_text(dir: &std::path::Path) -> Result<String> {
+pub(crate) fn folder_text(dir: &std::path::Path) -> Result<String> {
     let looked = rejoin_runner::folder::look(dir);
     looked
         .map(|folder| folder.path)

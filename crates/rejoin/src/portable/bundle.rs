@@ -12,6 +12,7 @@ use rejoin_store::{Exported, Generation, ListFilter, Which};
 
 use super::whole::WholeFile;
 use crate::app::App;
+use crate::cli::folder_text;
 use crate::failure::{Failure, Result, codes};
 use crate::output::Output;
 use place::{BASE, Base, NEXT, Place, WRITTEN, bad, hex, unreadable};
@@ -93,8 +94,8 @@ impl Bundle {
             Some(_) => {
                 let file = fs_err::File::open(&self.place.file);
                 let (mut file, path) = file.map_err(|e| unreadable(&e))?.into_parts();
-                let as_it_is = ImportWish::default();
-                let imported = self.app.hub().import(&mut file, &as_it_is).await;
+                let wish = ImportWish::into_folder(folder_text(&self.app.here)?);
+                let imported = self.app.hub().import(&mut file, &wish).await;
                 let view = imported.map_err(|error| bad(error, &path))?;
                 self.note(&view);
                 Some(view.outcome)
@@ -116,6 +117,10 @@ impl Bundle {
     fn note(&self, view: &rejoin_hub::ImportView) {
         if view.permission_lowered && view.outcome == Came::Imported {
             let text = "the bundle says that its agent may do everything; without --permission full it may edit";
+            self.app.out.note(text);
+        }
+        if view.tools_dropped {
+            let text = "the bundle says which tools its agent has; without --tools it has its own";
             self.app.out.note(text);
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rejoin_hub::ImportWish;
 
 use crate::app::App;
-use crate::cli::refused_import;
+use crate::cli::{folder_text, refused_import};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -28,7 +28,8 @@ impl Glance {
                 .try_this("rejoin send --bundle FILE \"…\"")
         })?;
         let mut opened = opened.into_parts().0;
-        let view = app.hub().import(&mut opened, &ImportWish::default()).await;
+        let wish = ImportWish::into_folder(folder_text(&app.here)?);
+        let view = app.hub().import(&mut opened, &wish).await;
         let view = view.map_err(|error| refused_import(error, &file.display().to_string()))?;
         let mut beside = file.as_os_str().to_owned();
         beside.push(".rejoin");

@@ -144,7 +144,7 @@ fn talk() {
     Options:
           --as-copy            A conversation of its own, under new ids
       -k, --key <KEY>          Give it this key
-      -w, --workdir <DIR>      Its working folder here
+      -w, --workdir <DIR>      Its working folder; default: this one
           --permission <MODE>  What the agent may do: read-only, edit, full, ask
           --envelope           A session from FILE, a URL, or `env` (see docs)
       -a, --agent <AGENT>      The agent of that session [default: claude]

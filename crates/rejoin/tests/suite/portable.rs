@@ -4,6 +4,7 @@ mod bundle;
 mod envelope;
 mod hostile;
 pub(super) mod killed;
+mod narrowed;
 mod recipes;
 mod refused;
 mod round;

@@ -11,7 +11,7 @@ use super::super::rows::{
     AttemptRow, ChangeRow, EpochRow, MessageRow, PinRow, SnapshotRow, TurnRow, VersionRow,
 };
 use super::super::take::renamed;
-use super::{Putting, Result};
+use super::{Putting, Result, narrowed};
 use crate::db::{one, vals};
 use crate::error::Error;
 use crate::messages::{role_word, state_word};
@@ -79,6 +79,7 @@ impl Putting<'_> {
             values ($1, $2, $3, $4, $5, $6, $7, $8, 1, 0, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
             on conflict (id) do update set reply_id = excluded.reply_id, status = excluded.status
             where turns.conversation_id = excluded.conversation_id";
+        let request = narrowed::request(row.request, self.permission, &self.workdir);
         let text = |value: Option<String>| value;
         let json = |value: Option<serde_json::Result<String>>| value.transpose();
         let values = vals![
@@ -88,7 +89,7 @@ impl Putting<'_> {
             row.reply.map(|reply| self.id(reply.uuid())),
             row.agent.as_str(),
             row.status.as_str(),
-            row.request.to_string(),
+            request.to_string(),
             text(key),
             text(row.verdict),
             text(row.reason),
@@ -186,8 +187,11 @@ impl Putting<'_> {
 
     /// Whoever takes it back must not reach into another conversation.
     pub(super) async fn change(&mut self, row: ChangeRow) -> Result<()> {
+        let Some(body) = narrowed::change(&row) else {
+            return Ok(());
+        };
         let mut ids = vec![];
-        named_in(&row.body, &mut ids);
+        named_in(&body, &mut ids);
         for id in ids {
             let sql = "select 1 as found from messages where id = $1 and conversation_id <> $2
                 union all select 1 from pins where id = $1 and conversation_id <> $2
@@ -202,7 +206,7 @@ impl Putting<'_> {
         }
         let sql = "insert into changes (conversation_id, kind, body, undone_at, created_at)
             values ($1, $2, $3, $4, $5)";
-        let (body, undone) = (row.body.to_string(), row.undone_at);
+        let (body, undone) = (body.to_string(), row.undone_at);
         let values = vals![self.c.uuid(), row.kind, body, undone, row.created_at];
         self.tx.run(sql, values).await?;
         Ok(())

@@ -13,9 +13,9 @@ use super::{REJOIN, demo, export, import, path, seen};
 const END: usize = 37;
 const MAGIC: &[u8] = b"rejoin archive 1\n";
 
-struct Frame(u8, Vec<u8>);
+pub(super) struct Frame(pub(super) u8, pub(super) Vec<u8>);
 
-fn frames(archive: &[u8]) -> Vec<Frame> {
+pub(super) fn frames(archive: &[u8]) -> Vec<Frame> {
     let mut rest = &archive[MAGIC.len()..archive.len() - END];
     let mut frames = vec![];
     while !rest.is_empty() {
@@ -46,7 +46,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// The first row of that kind, otherwise.
-fn with(whole: &[u8], kind: u8, edit: impl Fn(&mut Value)) -> Vec<u8> {
+pub(super) fn with(whole: &[u8], kind: u8, edit: impl Fn(&mut Value)) -> Vec<u8> {
     let mut all = frames(whole);
     let frame = all.iter_mut().find(|f| f.0 == kind).unwrap();
     let mut row: Value = serde_json::from_slice(&frame.1).unwrap();
@@ -90,6 +90,18 @@ fn rows_that_say_what_they_must_not() {
         ),
         ("an agent with a path", b'C', "/agent", json!("../demo")),
         ("NUL", b'C', "/title", json!("a\u{0}b")),
+        (
+            "a model that is a flag",
+            b'C',
+            "/settings/demo",
+            json!({"model": "--yolo"}),
+        ),
+        (
+            "a flag in the place of a model",
+            b'T',
+            "/request/model",
+            json!("--yolo"),
+        ),
         ("a place that is not next", b'M', "/seq", json!(2)),
         ("a place below the first", b'M', "/seq", json!(i64::MIN)),
         ("a queued message", b'M', "/state", json!("queued")),
@@ -322,7 +334,10 @@ async fn take(scratch: &Path, bytes: &[u8]) {
         vault: None,
     };
     let came = hub
-        .import(&mut Cursor::new(bytes), &ImportWish::default())
+        .import(
+            &mut Cursor::new(bytes),
+            &ImportWish::into_folder("/".into()),
+        )
         .await;
     let filter = rejoin_store::ListFilter {
         limit: 9,

@@ -81,7 +81,8 @@ fn everything_is_there_again() {
     other.run(&["import", path(&file)]).ok();
     let (mut here, mut there) = (seen(&world), seen(&other));
     for shown in here.iter_mut().chain(&mut there) {
-        // Who has it open, what is new on this machine: not of the conversation.
+        // Who has it open, where it works, what is new on this machine: not of the conversation.
+        shown["conversation"]["workdir"] = Value::Null;
         for session in shown["sessions"].as_array_mut().unwrap() {
             session["machine"] = Value::Null;
         }

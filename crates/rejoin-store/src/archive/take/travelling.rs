@@ -1,0 +1,69 @@
+//! Which snapshots go along.
+
+use std::collections::HashMap;
+
+use rejoin_core::{ConversationId, PinId, PinState, SnapshotId};
+
+use super::Which;
+use crate::connections::Read;
+use crate::db::{rows, vals};
+use crate::error::Result;
+
+impl Read {
+    pub(super) async fn travelling(
+        &mut self,
+        c: ConversationId,
+        which: Which,
+    ) -> Result<Vec<SnapshotId>> {
+        let sql = "select id, pin_id, kept from snapshots
+            where conversation_id = $1 and manifest is not null and state = 'confirmed' order by id";
+        let found = rows(self, sql, vals![c.uuid()]).await?;
+        let mut all = vec![];
+        let mut newest = HashMap::new();
+        for row in &found {
+            let id = SnapshotId::from_uuid(row.id("id")?);
+            let pin = PinId::from_uuid(row.id("pin_id")?);
+            newest.insert(pin, id);
+            all.push((id, pin, row.int("kept")? != 0));
+        }
+        let serving = match which {
+            Which::All => return Ok(all.into_iter().map(|(id, ..)| id).collect()),
+            Which::Newest => self.serving(c).await?,
+        };
+        all.retain(|(id, pin, kept)| {
+            *kept || (serving.contains(pin) && newest.get(pin) == Some(id))
+        });
+        Ok(all.into_iter().map(|(id, ..)| id).collect())
+    }
+
+    /// Of each agent the session that its next turn would go on with: of those not retired the one that
+    /// has seen most of today's history. Those it took the place of would be carried along for ever.
+    async fn serving(&mut self, c: ConversationId) -> Result<Vec<PinId>> {
+        let mut serving = vec![];
+        let Some(conversation) = self.conversation(c).await? else {
+            return Ok(serving);
+        };
+        let scope = conversation.scope;
+        let end = self.last_seq(c).await? + 1;
+        let agents = "select distinct agent from pins where conversation_id = $1";
+        for row in rows(self, agents, vals![c.uuid()]).await? {
+            let agent = super::agent(&row)?;
+            let today = self.scope_before(c, scope, &agent, end).await?;
+            let mut best: Option<(u64, PinId)> = None;
+            // Newest first: of two that have seen the same the newer one.
+            for stored in self.pins_of(c, &agent).await? {
+                let seen = match (&stored.state, &stored.pin) {
+                    (PinState::Open(_) | PinState::Confirmed, Some(pin)) => pin.seen,
+                    (PinState::Retired(_), _) | (_, None) => continue,
+                };
+                let value = self.value_through(c, scope, &today, seen.last_seq).await?;
+                let more = best.is_none_or(|(most, _)| seen.messages > most);
+                if value == Some(seen.value) && more {
+                    best = Some((seen.messages, stored.id));
+                }
+            }
+            serving.extend(best.map(|(_, pin)| pin));
+        }
+        Ok(serving)
+    }
+}
