@@ -1,13 +1,23 @@
--- Every chunk of every snapshot, wherever its bytes lie: in `body`, or in an object store, where they
--- are named after the chunk and `copy`. `at`: when somebody last relied on it, so that a sweep leaves
--- alone what is being written.
+-- Who this store is, in one row: its objects are named after it, so that stores which share a bucket
+-- never meet.
+create table stores (
+    id uuid not null primary key
+);
+insert into stores (id) values (gen_random_uuid());
+
+-- Every chunk of every snapshot, once for each place where its bytes lie: `db` (in `body`), or the
+-- digest of an object store, where they are named after the chunk and `copy`; with a `-` before it
+-- once they were missed there. `at`: when somebody last relied on it, so that a sweep leaves alone
+-- what is being written.
 create table chunks (
-    name    bytea not null primary key,
+    name    bytea not null,
+    place   text not null,
     length  bigint not null,
     stored  bigint not null,
     body    bytea,
     copy    bigint,
-    at      bigint not null
+    at      bigint not null,
+    primary key (name, place)
 );
 
 -- What a session was when it was confirmed (or, while a turn runs, `open`). A row without a manifest

@@ -1,13 +1,23 @@
--- Every chunk of every snapshot, wherever its bytes lie: in `body`, or in an object store, where they
--- are named after the chunk and `copy`. `at`: when somebody last relied on it, so that a sweep leaves
--- alone what is being written.
+-- Who this store is, in one row: its objects are named after it, so that stores which share a bucket
+-- never meet.
+create table stores (
+    id blob not null primary key
+) strict;
+insert into stores (id) values (randomblob(16));
+
+-- Every chunk of every snapshot, once for each place where its bytes lie: `db` (in `body`), or the
+-- digest of an object store, where they are named after the chunk and `copy`; with a `-` before it
+-- once they were missed there. `at`: when somebody last relied on it, so that a sweep leaves alone
+-- what is being written.
 create table chunks (
-    name    blob    not null primary key,
+    name    blob    not null,
+    place   text    not null,
     length  integer not null,
     stored  integer not null,
     body    blob,
     copy    integer,
-    at      integer not null
+    at      integer not null,
+    primary key (name, place)
 ) strict;
 
 -- What a session was when it was confirmed (or, while a turn runs, `open`). A row without a manifest

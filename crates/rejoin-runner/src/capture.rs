@@ -174,8 +174,17 @@ impl Capture<'_> {
         let newest = read.snapshots_of_pin(self.pin.id, 1).await;
         let newest = newest.map_err(|e| e.to_string())?.pop();
         let whole = newest.and_then(|s| s.manifest().ok().map(|manifest| (s, manifest)));
+        drop(read);
         let key = self.vault.sealer.key_id();
-        Ok(whole.filter(|(_, manifest)| manifest.key == key))
+        let Some((snapshot, manifest)) = whole.filter(|(_, manifest)| manifest.key == key) else {
+            return Ok(None);
+        };
+        // What was lost since, or lies in another place, is to be written again.
+        let files = manifest.files.iter();
+        let chunks: Vec<ChunkRef> = files.flat_map(|file| file.chunks.0.clone()).collect();
+        let holds = self.vault.holds(&chunks).await;
+        let holds = holds.map_err(|e| e.to_string())?;
+        Ok(holds.then_some((snapshot, manifest)))
     }
 
     async fn session(

@@ -58,6 +58,9 @@ impl From<Lost> for Bad {
             Lost::WrongKey { .. } => {
                 Self::Unreachable("there is a snapshot, sealed with a key that is not here")
             }
+            Lost::Elsewhere { .. } => Self::Unreachable(
+                "there is a snapshot, but it lies in another place than the one configured here",
+            ),
             Lost::Unavailable(_) => {
                 Self::Unreachable("there is a snapshot, but where it lies does not answer")
             }

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
+/// What rows say whose chunk lies beside them.
+pub(crate) const IN_DATABASE: &str = "db";
+
 #[derive(Debug, Clone)]
 pub enum Blobs {
     /// In the database, beside everything else.
@@ -68,6 +71,17 @@ impl Blobs {
         match self {
             Self::Database => "the database".to_owned(),
             Self::Objects(objects) => objects.place(),
+        }
+    }
+
+    /// What rows say of chunks that lie here: short, and the same however often it is configured.
+    pub(crate) fn mark(&self) -> String {
+        match self {
+            Self::Database => IN_DATABASE.to_owned(),
+            Self::Objects(objects) => {
+                let digest = blake3::hash(objects.place().as_bytes());
+                digest.to_hex()[..16].to_owned()
+            }
         }
     }
 }

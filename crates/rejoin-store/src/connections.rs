@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedMutexGuard};
+use uuid::Uuid;
 
-use crate::db::{Ask, Val};
+use crate::db::{Ask, Val, one};
 use crate::engine::Connection;
 use crate::error::{Error, Result};
 use crate::open::postgres::Server;
@@ -36,6 +37,8 @@ struct Home {
     origin: Origin,
     idle: Mutex<Vec<Connection>>,
     closed: AtomicBool,
+    /// Asked for once.
+    id: OnceCell<Uuid>,
 }
 
 /// How to connect once more.
@@ -52,6 +55,7 @@ impl Store {
             origin,
             idle: Mutex::default(),
             closed: AtomicBool::new(false),
+            id: OnceCell::new(),
         };
         Self {
             writer: Arc::new(AsyncMutex::new(Some(writer))),
@@ -62,6 +66,17 @@ impl Store {
     /// Other machines may use it too.
     pub fn is_shared(&self) -> bool {
         matches!(self.home.origin, Origin::Postgres(_))
+    }
+
+    /// Who it is: no other store has it, wherever else it may keep its chunks too.
+    pub(crate) async fn id(&self) -> Result<Uuid> {
+        let ask = || async {
+            let mut read = self.read().await?;
+            let row = one(&mut read, "select id from stores", vec![]).await?;
+            let nobody = || Error::Foreign("it does not know who it is".into());
+            row.ok_or_else(nobody)?.id("id")
+        };
+        self.home.id.get_or_try_init(ask).await.copied()
     }
 
     /// A write transaction. It takes the engine's write lock at once, so what it reads stays true.

@@ -22,6 +22,7 @@ mod merge;
 mod messages;
 mod open;
 mod pins;
+mod places;
 mod refold;
 mod seal;
 mod search;

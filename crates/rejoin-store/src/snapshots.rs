@@ -6,7 +6,8 @@ use rejoin_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::chunks::ChunkList;
+use crate::blobs::IN_DATABASE;
+use crate::chunks::{ChunkList, ChunkRef};
 use crate::connections::{Read, Tx};
 use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
@@ -92,8 +93,11 @@ pub struct Captured {
 #[derive(Debug)]
 pub(crate) enum Body {
     Here(Vec<u8>),
-    /// In the object store, as that copy.
-    Object(u32),
+    /// In that object store, as that copy.
+    Object {
+        copy: u32,
+        place: String,
+    },
 }
 
 /// A chunk in the form in which it is kept.
@@ -178,7 +182,7 @@ pub struct NewSnapshot<'a> {
 }
 
 impl Tx {
-    /// False: what it takes for granted was swept meanwhile.
+    /// False: what it takes for granted was swept meanwhile, or missed.
     pub async fn add_snapshot(&mut self, new: &NewSnapshot<'_>) -> Result<bool> {
         let NewSnapshot { pin, captured, .. } = new;
         // A machine may have slept meanwhile while another one swept.
@@ -196,6 +200,12 @@ impl Tx {
             }
         }
         self.put_chunks(&captured.pending, new.now).await?;
+        // Whatever the clocks of those who sweep say: what is named is there.
+        let files = captured.files.iter();
+        let named: Vec<ChunkRef> = files.flat_map(|file| file.chunks.0.clone()).collect();
+        if !self.all_there(&named).await? {
+            return Ok(false);
+        }
         let manifest = Manifest {
             format: FORMAT,
             agent: pin.agent.clone(),
@@ -251,14 +261,15 @@ impl Tx {
         body: Body,
         now: i64,
     ) -> Result<()> {
-        let sql = "insert into chunks (name, length, stored, body, copy, at) values ($1, $2, $3, $4, $5, $6)
-            on conflict (name) do update set at = excluded.at, body = coalesce(chunks.body, excluded.body),
-                copy = coalesce(chunks.copy, excluded.copy)";
-        let (body, copy) = match body {
-            Body::Here(body) => (Some(body), None),
-            Body::Object(copy) => (None, Some(i64::from(copy))),
+        let sql = "insert into chunks (name, place, length, stored, body, copy, at)
+            values ($1, $2, $3, $4, $5, $6, $7)
+            on conflict (name, place) do update set at = excluded.at";
+        let (place, body, copy) = match body {
+            Body::Here(body) => (IN_DATABASE.to_owned(), Some(body), None),
+            Body::Object { copy, place } => (place, None, Some(i64::from(copy))),
         };
-        let values = vals![*name, i64::from(length), stored as i64, body, copy, now];
+        let (length, stored) = (i64::from(length), stored as i64);
+        let values = vals![*name, place, length, stored, body, copy, now];
         self.run(sql, values).await?;
         Ok(())
     }
@@ -289,9 +300,14 @@ impl Tx {
     }
 
     /// Forgets a chunk that nobody relied on since. The caller has looked that no manifest names it.
-    pub(crate) async fn remove_chunk(&mut self, name: &[u8; 32], before: i64) -> Result<bool> {
-        let sql = "delete from chunks where name = $1 and at < $2";
-        Ok(self.run(sql, vals![*name, before]).await? > 0)
+    pub(crate) async fn remove_chunk(
+        &mut self,
+        name: &[u8; 32],
+        place: &str,
+        before: i64,
+    ) -> Result<bool> {
+        let sql = "delete from chunks where name = $1 and place = $2 and at < $3";
+        Ok(self.run(sql, vals![*name, place, before]).await? > 0)
     }
 }
 

@@ -13,10 +13,11 @@ use std::collections::{HashMap, HashSet};
 
 use rejoin_core::{AgentName, ConversationId, PinId, SnapshotId};
 
-use crate::blobs::{Blobs, Listed, ObjectName};
+use crate::blobs::{Listed, ObjectName};
 use crate::connections::Read;
 use crate::db::{Row, one, rows, vals};
 use crate::error::{Error, Result};
+use crate::places::copy;
 use crate::vault::Vault;
 
 pub use perform::Swept;
@@ -113,24 +114,26 @@ impl Vault {
     /// Chunks that no manifest names and that can be removed from here.
     async fn unnamed(&self, reach: &Reach) -> Result<Vec<Unnamed>> {
         let mut unnamed = vec![];
-        let mut after = vec![];
+        let mark = self.blobs.mark();
+        let mut after = (vec![], String::new());
         loop {
-            let sql = "select name, stored, at, copy, 
-                    cast(case when body is null then 1 else 0 end as bigint) as elsewhere from chunks
-                where name > $1 order by name limit 1000";
+            // Where an object lies that we cannot reach, the row is all that knows of it: it stays.
+            let sql = "select name, place, stored, at, copy from chunks
+                where (name, place) > ($1, $2) and place in ('db', $3, '-' || $3)
+                order by name, place limit 1000";
             let page = {
                 let mut read = self.store.read().await?;
-                rows(&mut read, sql, vals![Some(after.clone())]).await?
+                let values = vals![after.0.clone(), after.1.clone(), mark.as_str()];
+                rows(&mut read, sql, values).await?
             };
             for row in &page {
                 let name = row.hash("name")?;
-                after = name.to_vec();
-                // Its object lies where we cannot reach it: the row is all that knows of it.
-                let out_of_reach =
-                    matches!(self.blobs, Blobs::Database) && row.int("elsewhere")? != 0;
-                if !reach.names.contains(&name) && !out_of_reach {
+                let place = row.text("place")?;
+                after = (name.to_vec(), place.clone());
+                if !reach.names.contains(&name) {
                     unnamed.push(Unnamed {
                         name,
+                        place,
                         stored: row.int("stored")?.try_into().unwrap_or(0),
                         at: row.int("at")?,
                         copy: copy(row)?,
@@ -143,9 +146,9 @@ impl Vault {
         }
     }
 
-    /// Objects that no row names, written before that time.
+    /// Objects of this store that no row names, written before that time.
     async fn strays(&self, before: i64, watch: Watcher<'_>) -> Result<Vec<Listed>> {
-        let Blobs::Objects(objects) = &self.blobs else {
+        let Some(objects) = self.objects().await? else {
             return Ok(vec![]);
         };
         let mut strays = vec![];
@@ -155,11 +158,7 @@ impl Vault {
             let page = objects.list(after.as_ref()).await?;
             let mut read = self.store.read().await?;
             for listed in &page {
-                let name = listed.name;
-                let sql = "select copy from chunks where name = $1";
-                let row = one(&mut read, sql, vals![name.chunk]).await?;
-                let known = row.as_ref().map(copy).transpose()?.flatten() == Some(name.copy);
-                if listed.at < before && !known {
+                if listed.at < before && !known(&mut read, &listed.name).await? {
                     strays.push(listed.clone());
                 }
             }
@@ -177,16 +176,17 @@ impl Vault {
 /// A chunk that no manifest names.
 struct Unnamed {
     name: [u8; 32],
+    place: String,
     stored: u64,
     at: i64,
     copy: Option<u32>,
 }
 
-fn copy(row: &Row) -> Result<Option<u32>> {
-    let copy = row.maybe_int("copy")?;
-    let foreign = |_| Error::Foreign("copy is not a number of ours".into());
-    copy.map(|copy| u32::try_from(copy).map_err(foreign))
-        .transpose()
+/// Whatever place the row says: one place may be reached by several names.
+async fn known(read: &mut Read, name: &ObjectName) -> Result<bool> {
+    let sql = "select 1 as found from chunks where name = $1 and copy = $2";
+    let row = one(read, sql, vals![name.chunk, i64::from(name.copy)]).await?;
+    Ok(row.is_some())
 }
 
 /// A snapshot that is there, without what it holds.

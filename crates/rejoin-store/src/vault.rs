@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use crate::blobs::{Blobs, ObjectName};
+use crate::blobs::{Blobs, ObjectName, Objects};
 use crate::chunks::{ChunkList, ChunkRef, cut};
 use crate::connections::{Read, Store};
-use crate::db::{one, rows, vals};
+use crate::db::{Row, rows, vals};
 use crate::error::{Error, Result};
 use crate::seal::{Sealer, Unsealed};
 use crate::snapshots::{Body, Captured, ManifestFile, Sealed};
@@ -33,6 +33,9 @@ pub struct Vault {
 pub enum Lost {
     #[error("a chunk is missing")]
     Missing,
+    /// Only rows of other places know of it.
+    #[error("a chunk lies in another place than the one that is configured here, {here}")]
+    Elsewhere { here: String },
     #[error("a chunk is damaged: {0}")]
     Damaged(&'static str),
     #[error("a chunk is sealed with the key {key}, which is not configured here")]
@@ -48,7 +51,9 @@ impl Lost {
     pub fn for_good(&self) -> bool {
         match self {
             Self::Missing | Self::Damaged(_) => true,
-            Self::WrongKey { .. } | Self::Unavailable(_) | Self::Io(_) => false,
+            Self::Elsewhere { .. } | Self::WrongKey { .. } | Self::Unavailable(_) | Self::Io(_) => {
+                false
+            }
         }
     }
 }
@@ -106,18 +111,15 @@ impl Vault {
         if batch.is_empty() {
             return Ok(0);
         }
+        let mark = self.blobs.mark();
         let mut met = HashSet::new();
         let mut new = vec![];
         let mut tx = self.store.begin().await?;
         for (at, plain) in batch {
             // Whoever relies on a chunk says so, or it could be swept meanwhile.
-            // One in an object store that is no longer configured is as good as none.
-            let sql = "update chunks set at = $2 where name = $1 and (body is not null or $3 = 1)";
-            let values = vals![
-                at.name,
-                now,
-                i64::from(matches!(self.blobs, Blobs::Objects(_)))
-            ];
+            // One in an object store that is not the configured one is as good as none.
+            let sql = "update chunks set at = $2 where name = $1 and place in ('db', $3)";
+            let values = vals![at.name, now, mark.as_str()];
             if met.insert(at.name) && tx.run(sql, values).await? == 0 {
                 new.push((at, plain));
             }
@@ -130,13 +132,13 @@ impl Vault {
         };
         let new: Vec<Sealed> = new.into_iter().map(seal).collect();
         let added = new.iter().map(|chunk| chunk.body.len() as u64).sum();
-        match &self.blobs {
-            Blobs::Database => {
+        match &self.objects().await? {
+            None => {
                 let mut tx = self.store.begin().await?;
                 tx.put_chunks(&new, now).await?;
                 tx.commit().await?;
             }
-            Blobs::Objects(objects) => {
+            Some(objects) => {
                 let put = |chunk: Sealed| async move {
                     let (length, stored) = (chunk.length, chunk.body.len());
                     let name = ObjectName::new(chunk.name)?;
@@ -147,7 +149,8 @@ impl Vault {
                 let there: Vec<_> = puts.try_collect().await?;
                 let mut tx = self.store.begin().await?;
                 for (name, length, stored) in there {
-                    let body = Body::Object(name.copy);
+                    let (copy, place) = (name.copy, mark.clone());
+                    let body = Body::Object { copy, place };
                     tx.put_chunk(&name.chunk, length, stored, body, now).await?;
                 }
                 tx.commit().await?;
@@ -173,27 +176,13 @@ impl Vault {
 
     /// One chunk, opened and checked.
     pub async fn chunk(&self, at: &ChunkRef) -> std::result::Result<Vec<u8>, Lost> {
-        let row = {
-            let sql = "select body, copy from chunks where name = $1";
-            let mut read = self.store.read().await?;
-            one(&mut read, sql, vals![at.name]).await?
-        };
-        let row = row.ok_or(Lost::Missing)?;
-        if let Some(sealed) = row.maybe_bytes("body")? {
-            return self.open(at, &sealed);
-        }
-        let copy = row.maybe_int("copy")?;
-        match (&self.blobs, copy.and_then(|copy| u32::try_from(copy).ok())) {
-            (Blobs::Objects(objects), Some(copy)) => {
-                let name = ObjectName {
-                    chunk: at.name,
-                    copy,
-                };
-                let sealed = objects.get(&name).await?.ok_or(Lost::Missing)?;
-                self.open(at, &sealed)
-            }
-            (Blobs::Objects(_) | Blobs::Database, _) => Err(Lost::Missing),
-        }
+        // The nearest first.
+        let sql = "select body, copy, place from chunks where name = $1
+            order by case place when 'db' then 0 when $2 then 1 when '-' || $2 then 2 else 3 end, place";
+        let body = |row: &Row| row.maybe_bytes("body");
+        let get = async |objects: &Objects, name: &ObjectName| objects.get(name).await;
+        let (sealed, _) = self.find(at, body, get, sql).await?;
+        self.open(at, &sealed)
     }
 
     fn open(&self, at: &ChunkRef, sealed: &[u8]) -> std::result::Result<Vec<u8>, Lost> {
@@ -212,12 +201,18 @@ impl Vault {
     ) -> std::result::Result<(), Lost> {
         match &self.blobs {
             Blobs::Database => {
-                let mut read = self.store.read().await?;
                 for some in file.chunks.0.chunks(TOGETHER) {
-                    let bodies = bodies(&mut read, some).await?;
+                    // Let go of in between: whoever holds a turn must be able to say so meanwhile.
+                    let bodies = {
+                        let mut read = self.store.read().await?;
+                        bodies(&mut read, some).await?
+                    };
                     for (at, body) in some.iter().zip(bodies) {
-                        let sealed = body.ok_or(Lost::Missing)?;
-                        to.write_all(&self.open(at, &sealed)?)?;
+                        let plain = match body {
+                            Some(sealed) => self.open(at, &sealed)?,
+                            None => self.chunk(at).await?,
+                        };
+                        to.write_all(&plain)?;
                     }
                 }
             }
@@ -235,7 +230,7 @@ impl Vault {
 
 /// Some chunks with one query, in their order.
 async fn bodies(read: &mut Read, some: &[ChunkRef]) -> Result<Vec<Option<Vec<u8>>>> {
-    let sql = "select name, body from chunks where name in
+    let sql = "select name, body from chunks where place = 'db' and name in
         ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
     let nobody = [0; 32];
     let name = |n: usize| some.get(n).map_or(nobody, |at| at.name);

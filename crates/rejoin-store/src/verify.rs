@@ -1,11 +1,11 @@
-//! Is what was kept still there, and still what was kept? Looks only.
+//! Is what was kept still there, and still what was kept? What is not, the next capture writes again.
 
 use std::collections::HashMap;
 
 use futures_util::stream::{self, StreamExt as _};
 use rejoin_core::SnapshotId;
 
-use crate::blobs::{Blobs, ObjectName};
+use crate::blobs::{ObjectName, Objects};
 use crate::chunks::ChunkRef;
 use crate::connections::Read;
 use crate::db::{Row, one, rows, vals};
@@ -29,6 +29,8 @@ pub enum Depth {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flaw {
     Manifest(Unusable),
+    /// It lies in another place than this one, which is configured here.
+    Elsewhere(String),
     Chunk {
         /// As [`ManifestFile`] calls it.
         part: String,
@@ -41,9 +43,15 @@ pub enum Flaw {
 /// What was looked at so far: a chunk of many snapshots is looked at once.
 #[derive(Debug, Default)]
 pub struct Checked {
-    chunks: HashMap<[u8; 32], Option<String>>,
+    chunks: HashMap<[u8; 32], Option<Wrong>>,
     /// Bytes of chunks that are well, as they were before they were packed.
     pub bytes: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Wrong {
+    Lost(String),
+    Elsewhere(String),
 }
 
 impl Checked {
@@ -83,66 +91,71 @@ impl Vault {
                 new.insert(at.name, *at);
             }
         }
-        let look = |at: ChunkRef| async move { (at, self.flaw(&at, depth).await) };
+        let look = |at: ChunkRef| async move { (at, self.look(&at, depth).await) };
+        let mut missed = vec![];
         let mut looks = stream::iter(new.into_values().map(look)).buffer_unordered(AT_ONCE);
-        while let Some((at, flaw)) = looks.next().await {
-            let flaw = flaw?;
-            if flaw.is_none() {
-                checked.bytes += u64::from(at.length);
-            }
-            checked.chunks.insert(at.name, flaw);
+        while let Some((at, looked)) = looks.next().await {
+            let wrong = match looked {
+                Ok(()) => {
+                    checked.bytes += u64::from(at.length);
+                    None
+                }
+                Err(Lost::Elsewhere { here }) => Some(Wrong::Elsewhere(here)),
+                Err(lost) if lost.for_good() => {
+                    // Not one that came otherwise than it was kept: that may be the network.
+                    if matches!(lost, Lost::Missing) {
+                        missed.push(at.name);
+                    }
+                    Some(Wrong::Lost(lost.to_string()))
+                }
+                Err(lost) => return Err(lost),
+            };
+            checked.chunks.insert(at.name, wrong);
             watch(checked.chunks());
         }
+        drop(looks);
+        self.miss(&missed).await?;
+        let wrong = |at: &ChunkRef| checked.chunks.get(&at.name)?.as_ref();
+        let elsewhere = |at: &ChunkRef| match wrong(at)? {
+            Wrong::Elsewhere(here) => Some(Flaw::Elsewhere(here.clone())),
+            Wrong::Lost(_) => None,
+        };
+        let mut all = manifest.files.iter().flat_map(|file| &file.chunks.0);
+        let elsewhere = all.find_map(elsewhere);
         let flaws = |file: &ManifestFile| {
-            let wrong = |at: &ChunkRef| {
-                let why = checked.chunks.get(&at.name)?.clone()?;
-                Some(Flaw::Chunk {
+            let lost = |at: &ChunkRef| match wrong(at)? {
+                Wrong::Lost(why) => Some(Flaw::Chunk {
                     part: file.part.clone(),
                     path: file.path.clone(),
                     chunk: at.name,
-                    why,
-                })
+                    why: why.clone(),
+                }),
+                Wrong::Elsewhere(_) => None,
             };
-            file.chunks.0.iter().filter_map(wrong).collect::<Vec<_>>()
+            file.chunks.0.iter().filter_map(lost).collect::<Vec<_>>()
         };
-        Ok(manifest.files.iter().flat_map(flaws).collect())
+        let lost = manifest.files.iter().flat_map(flaws);
+        Ok(lost.chain(elsewhere).collect())
     }
 
-    async fn flaw(&self, at: &ChunkRef, depth: Depth) -> std::result::Result<Option<String>, Lost> {
-        let looked = match depth {
+    async fn look(&self, at: &ChunkRef, depth: Depth) -> std::result::Result<(), Lost> {
+        match depth {
             Depth::Present => self.present(at).await,
             Depth::Data => self.chunk(at).await.map(drop),
-        };
-        match looked {
-            Ok(()) => Ok(None),
-            Err(lost) if lost.for_good() => Ok(Some(lost.to_string())),
-            Err(lost) => Err(lost),
         }
     }
 
     async fn present(&self, at: &ChunkRef) -> std::result::Result<(), Lost> {
-        let sql = "select length, stored, copy, cast(length(body) as bigint) as here
-            from chunks where name = $1";
-        let row = {
-            let mut read = self.store.read().await?;
-            one(&mut read, sql, vals![at.name]).await?
+        // As in `chunk`, the nearest first.
+        let sql = "select length, stored, copy, place, cast(length(body) as bigint) as here
+            from chunks where name = $1
+            order by case place when 'db' then 0 when $2 then 1 when '-' || $2 then 2 else 3 end, place";
+        let body = |row: &Row| row.maybe_int("here");
+        let size = async |objects: &Objects, name: &ObjectName| {
+            Ok(objects.size(name).await?.map(|size| size as i64))
         };
-        let row = row.ok_or(Lost::Missing)?;
-        let stored = row.int("stored")?;
-        let there = match (row.maybe_int("here")?, row.maybe_int("copy")?, &self.blobs) {
-            (Some(here), _, _) => Some(here),
-            (None, Some(copy), Blobs::Objects(objects)) => {
-                let copy = u32::try_from(copy).map_err(|_| Lost::Missing)?;
-                let name = ObjectName {
-                    chunk: at.name,
-                    copy,
-                };
-                objects.size(&name).await?.map(|size| size as i64)
-            }
-            (None, _, Blobs::Objects(_) | Blobs::Database) => None,
-        };
-        let there = there.ok_or(Lost::Missing)?;
-        if there != stored || row.int("length")? != i64::from(at.length) {
+        let (there, row) = self.find(at, body, size, sql).await?;
+        if there != row.int("stored")? || row.int("length")? != i64::from(at.length) {
             return Err(Lost::Damaged("it has another length than was kept"));
         }
         Ok(())

@@ -14,6 +14,7 @@ mod suite {
     mod leases;
     mod objects;
     mod pins;
+    mod places;
     mod postgres;
     mod schema;
     mod search;

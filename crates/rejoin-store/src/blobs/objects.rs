@@ -1,9 +1,9 @@
-//! One object per chunk, named after it and after the copy it is: a copy that was swept never comes
+//! One object per chunk, named after its store, after it and after the copy it is: a copy that was swept never comes
 //! back under its name, so that no late deletion can meet a new one. Every call has an end: a few
 //! tries, each within its time. What comes back is foreign until the sealer opened it.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{BlobsConfig, files, s3};
@@ -59,7 +59,8 @@ pub(super) enum Failed {
 
 impl Objects {
     pub(super) fn files(path: &str, config: &BlobsConfig) -> Result<Self> {
-        let path = PathBuf::from(path);
+        // Written in one way, whatever slashes there are.
+        let path: PathBuf = Path::new(path).components().collect();
         if !path.is_absolute() {
             return Err(Error::BlobsConfig(format!(
                 "`file:{}` must name a folder by its whole path, as in `file:/var/lib/rejoin/chunks`",
@@ -76,6 +77,18 @@ impl Objects {
 
     fn new(at: At, config: &BlobsConfig) -> Self {
         let patience = config.patience.unwrap_or(TRY);
+        Self { at, patience }
+    }
+
+    /// The part of it that belongs to one store: nothing else is listed there, nor deleted.
+    #[must_use]
+    pub fn of_store(&self, store: uuid::Uuid) -> Self {
+        let folder = store.simple().to_string();
+        let at = match &self.at {
+            At::Files(root) => At::Files(root.join(folder)),
+            At::S3(bucket) => At::S3(bucket.beneath(&folder)),
+        };
+        let patience = self.patience;
         Self { at, patience }
     }
 

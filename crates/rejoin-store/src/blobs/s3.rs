@@ -89,13 +89,23 @@ impl Bucket {
             Ok(at) => Arc::new(at),
             Err(error) => return refuse(format!("s3://{name} cannot be used: {error}")),
         };
-        let (name, endpoint) = (name.to_owned(), config.endpoint.clone());
+        let endpoint = config.endpoint.as_deref();
+        let endpoint = endpoint.map(|at| at.trim_end_matches('/').to_owned());
+        let name = name.to_owned();
         Ok(Self {
             at,
             name,
             prefix,
             endpoint,
         })
+    }
+
+    pub(super) fn beneath(&self, folder: &str) -> Self {
+        let prefix = self.path(folder);
+        Self {
+            prefix,
+            ..self.clone()
+        }
     }
 
     pub(super) fn place(&self) -> String {

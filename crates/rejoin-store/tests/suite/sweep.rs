@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rejoin_core::{AgentName, ConversationId, PermissionMode, Pin, Scope, SnapshotId};
 use rejoin_store::{
     Blobs, BlobsConfig, Captured, ChunkList, GRACE, ManifestFile, NewConversation, NewSnapshot,
-    Retention, Sealer, SweepPlan, Swept, Vault,
+    Retention, Sealer, Snapshot, Store, SweepPlan, Swept, Vault,
 };
 
 use super::engines;
@@ -170,15 +170,17 @@ impl Place {
     }
 
     fn objects(&self) -> usize {
-        let chunks = self.folder.path().join("objects/chunks");
-        let folders = fs_err::read_dir(chunks).into_iter().flatten().flatten();
-        folders
-            .map(|f| fs_err::read_dir(f.path()).unwrap().count())
-            .sum()
+        count(&self.folder.path().join("objects"))
     }
 }
 
-fn file(length: usize, chunks: ChunkList) -> ManifestFile {
+fn count(folder: &std::path::Path) -> usize {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    let entry = |path: std::path::PathBuf| if path.is_dir() { count(&path) } else { 1 };
+    entries.map(|e| entry(e.path())).sum()
+}
+
+pub(super) fn file(length: usize, chunks: ChunkList) -> ManifestFile {
     ManifestFile {
         part: String::new(),
         path: "p".into(),
@@ -189,8 +191,46 @@ fn file(length: usize, chunks: ChunkList) -> ManifestFile {
     }
 }
 
+/// A snapshot of them, in a conversation of its own.
+pub(super) async fn add(store: &Store, captured: &Captured, now: i64) -> Snapshot {
+    try_add(store, captured, now).await.unwrap()
+}
+
+/// None: its chunks are not there.
+pub(super) async fn try_add(store: &Store, captured: &Captured, now: i64) -> Option<Snapshot> {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let conversation = ConversationId::from_parts(n, [n as u8; 10]);
+    let id = SnapshotId::from_parts(n, [9; 10]);
+    let mut tx = store.begin().await.unwrap();
+    let new = NewConversation {
+        id: conversation,
+        key: None,
+        title: "t".into(),
+        agent: AgentName::new("demo").unwrap(),
+        workdir: "/w".into(),
+        permission: PermissionMode::Edit,
+        scope: Scope::Full,
+        parent: None,
+        now,
+    };
+    tx.add_conversation(&new).await.unwrap();
+    let new = NewSnapshot {
+        id,
+        conversation,
+        pin: &pin(9),
+        captured,
+        open: false,
+        now,
+    };
+    tx.add_snapshot(&new).await.unwrap();
+    let added = tx.snapshot(id).await.unwrap();
+    tx.commit().await.unwrap();
+    added
+}
+
 /// Some chunks' worth, shared with what begins alike.
-fn text(n: u8, length: usize) -> Vec<u8> {
+pub(super) fn text(n: u8, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     blake3::Hasher::new()
         .update(&[n])
@@ -388,9 +428,7 @@ async fn what_is_pinned_meanwhile_stays() {
 async fn objects_without_a_row_go_once_nobody_can_be_writing_them() {
     let mut place = Place::new(engines::Place::file(), true).await;
     place.save(1, &text(1, 30_000)).await;
-    let Blobs::Objects(objects) = &place.vault.blobs else {
-        panic!();
-    };
+    let objects = place.vault.objects().await.unwrap().unwrap();
     let there = place.objects();
     let stray = rejoin_store::ObjectName::new([1; 32]).unwrap();
     objects.put(&stray, vec![1, 2, 3]).await.unwrap();
@@ -399,10 +437,9 @@ async fn objects_without_a_row_go_once_nobody_can_be_writing_them() {
     let one = listed.iter().find(|l| l.name != stray).unwrap().name;
     let twin = rejoin_store::ObjectName::new(one.chunk).unwrap();
     objects.put(&twin, vec![1, 2, 3]).await.unwrap();
-    let unfinished = place
-        .folder
-        .path()
-        .join("objects/chunks/01/.unfinished-0123");
+    let root = place.folder.path().join("objects");
+    let store = fs_err::read_dir(&root).unwrap().next().unwrap().unwrap();
+    let unfinished = store.path().join("chunks/01/.unfinished-0123");
     fs_err::write(&unfinished, "x").unwrap();
 
     assert_eq!(

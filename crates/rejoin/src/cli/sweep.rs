@@ -35,7 +35,13 @@ pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
         Step::Removing(n, of) => progress.at("removing", n, Some(of)),
     };
     let keep = app.config.snapshots.keep;
-    let plan = vault.plan_sweep(keep, hub.clock.now(), &watch).await?;
+    // Machines that share a store go by its clock.
+    let now = if hub.store.is_shared() {
+        hub.store.read().await?.clock().await?
+    } else {
+        hub.clock.now()
+    };
+    let plan = vault.plan_sweep(keep, now, &watch).await?;
     let swept = if args.dry_run {
         None
     } else {

@@ -71,6 +71,17 @@ pub(super) async fn run(app: &App, args: &VerifyArgs) -> Result<u8> {
         _ => ("are", "they are never used"),
     };
     let of = count(found.snapshots, "snapshot");
+    let elsewhere = |flaw: &Flaw| matches!(flaw, Flaw::Elsewhere(_));
+    if found.damaged.iter().all(|d| d.flaws.iter().all(elsewhere)) {
+        let lie = if damaged.len() == 1 { "lies" } else { "lie" };
+        let message = format!(
+            "{} of {of} {lie} in another place than the one that is configured here",
+            damaged.len()
+        );
+        let failure = Failure::config(message)
+            .try_this("set REJOIN_BLOBS_URL to where they were saved, or run rejoin snapshot save");
+        return report(app, &found, failure).await;
+    }
     let message = format!("{} of {of} {is} damaged; {never}", damaged.len());
     let failure = Failure::new(codes::DAMAGED, message);
     let failure = if args.read_data {
@@ -129,7 +140,7 @@ fn unknown(snapshot: &Snapshot, lost: Lost) -> Failure {
             "the snapshot {name} is encrypted with the key {key}, which is not configured here"
         ))
         .try_this("add that key to the file of snapshots.key_file, below the current one"),
-        Lost::Missing | Lost::Damaged(_) | Lost::Io(_) => {
+        Lost::Missing | Lost::Elsewhere { .. } | Lost::Damaged(_) | Lost::Io(_) => {
             Failure::unavailable(format!("the snapshot {name} could not be checked: {lost}"))
         }
     }
@@ -226,6 +237,7 @@ impl Damaged {
     fn document(&self, handle: &str, found: &Found) -> Value {
         let flaw = |flaw: &Flaw| match flaw {
             Flaw::Manifest(why) => json!({"manifest": why.to_string()}),
+            Flaw::Elsewhere(_) => json!({"elsewhere": words(flaw)}),
             Flaw::Chunk {
                 part,
                 path,
@@ -248,6 +260,9 @@ fn words(flaw: &Flaw) -> String {
     match flaw {
         Flaw::Manifest(Unusable::Damaged) => "its manifest is not what was written".into(),
         Flaw::Manifest(why) => why.to_string(),
+        Flaw::Elsewhere(here) => {
+            format!("it lies in another place than the one that is configured here, {here}")
+        }
         Flaw::Chunk {
             part,
             path,

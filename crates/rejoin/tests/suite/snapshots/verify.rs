@@ -55,7 +55,9 @@ impl Place {
             At::Database => vec![],
             At::S3(s3) => s3.bodies(),
             At::Folder => {
-                let folders = std::fs::read_dir(self.world.root().join("objects/chunks")).unwrap();
+                let stores = std::fs::read_dir(self.world.root().join("objects")).unwrap();
+                let chunks = stores.map(|store| store.unwrap().path().join("chunks"));
+                let folders = chunks.flat_map(|chunks| std::fs::read_dir(chunks).unwrap());
                 let files = folders.flat_map(|f| std::fs::read_dir(f.unwrap().path()).unwrap());
                 files.map(|f| f.unwrap().path()).collect()
             }
