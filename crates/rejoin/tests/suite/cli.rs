@@ -20,7 +20,7 @@ fn demo_shows_a_conversation_and_leaves_nothing() {
         .filter_map(|l| l.strip_prefix("rejoin: "))
         .map(|l| l.split([',', ' ']).next().unwrap())
         .collect();
-    assert_eq!(verdicts, ["started", "resumed", "reseeded", "resumed"]);
+    assert_eq!(verdicts, ["started", "resumed", "restored", "reseeded"]);
     assert!(
         done.stdout
             .contains("Before that you told me: “My name is Ada and I like tea.”")

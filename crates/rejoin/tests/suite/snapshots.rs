@@ -5,7 +5,7 @@ mod bucket;
 mod commands;
 mod damage;
 mod keeper;
-mod kills;
+pub(crate) mod kills;
 mod long;
 mod machines;
 mod restore;

@@ -9,6 +9,7 @@ use rejoin_testkit::{
 use serde_json::Value;
 
 use super::REJOIN;
+use crate::suite::snapshots::kills;
 
 /// In the order in which a turn passes them; `after_refusal` needs a refusal and has its own test.
 pub(crate) const POINTS: [&str; 14] = [
@@ -90,6 +91,8 @@ fn every_point_is_tested() {
     let mut tested: BTreeSet<String> = POINTS.map(str::to_owned).into();
     tested.insert("after_refusal".into());
     tested.extend(crate::suite::portable::killed::POINTS.map(str::to_owned));
+    tested.extend(kills::CAPTURING.map(str::to_owned));
+    tested.extend(kills::RESTORING.map(str::to_owned));
     assert_eq!(found, tested);
 }
 

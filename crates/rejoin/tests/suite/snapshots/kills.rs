@@ -4,6 +4,20 @@ use rejoin_testkit::{CLAUDE_NEW, Chronicle, World, answer, assert_shown, user, w
 
 use super::REJOIN;
 
+pub(crate) const CAPTURING: [&str; 4] = [
+    "after_chunks",
+    "after_capture",
+    "before_finish",
+    "after_finish",
+];
+pub(crate) const RESTORING: [&str; 5] = [
+    "restoring",
+    "after_restored",
+    "before_place",
+    "after_place",
+    "before_begin",
+];
+
 fn begun() -> Option<Chronicle> {
     let mut story = Chronicle::begun(World::claude(REJOIN, CLAUDE_NEW)?);
     story.resumes(&[]);
@@ -39,12 +53,7 @@ fn dies_at(story: &mut Chronicle, point: &str) {
 #[test]
 fn while_it_is_captured() {
     let Some(mut story) = begun() else { return };
-    for point in [
-        "after_chunks",
-        "after_capture",
-        "before_finish",
-        "after_finish",
-    ] {
+    for point in CAPTURING {
         dies_at(&mut story, point);
         story.resumes(&[]);
         dies_at(&mut story, point);
@@ -57,13 +66,7 @@ fn while_it_is_captured() {
 #[test]
 fn while_it_is_restored() {
     let Some(mut story) = begun() else { return };
-    for point in [
-        "restoring",
-        "after_restored",
-        "before_place",
-        "after_place",
-        "before_begin",
-    ] {
+    for point in RESTORING {
         story.world.lose_the_machine();
         dies_at(&mut story, point);
         story.resumes(&[]);
