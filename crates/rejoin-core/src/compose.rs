@@ -17,6 +17,12 @@ const MEANWHILE: &str = "Since your last answer here, this was said in the same 
 const RECORD: &str = "You are continuing a conversation from its record, because the session that held it is not used any more. What the record says was done is done. The message that follows it is the one to act on.";
 const UNANSWERED: &str = "Messages that precede the one that follows were sent, but never answered; take them into account:";
 
+const INSTRUCTIONS: &str = "Standing instructions of the product you work in:";
+const OTHER_INSTRUCTIONS: &str =
+    "The standing instructions of the product you work in have changed; these hold from now on:";
+const NO_INSTRUCTIONS: &str =
+    "The standing instructions of the product you work in do not hold any more.";
+
 /// What the plan asks for, loaded by whoever holds the history.
 #[derive(Debug, Clone, Copy)]
 pub enum Material<'a> {
@@ -43,6 +49,7 @@ pub struct Composed {
 
 /// How the model came to know each message. Part of the turn's JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Sent {
     /// Held by the session already.
     pub resumed: u64,
@@ -100,6 +107,31 @@ pub fn compose(
         message,
         sent,
     })
+}
+
+impl Composed {
+    /// With the standing text of the product that embeds this, before everything else; `again`: the
+    /// session was told another one before. Empty: none holds any more.
+    #[must_use]
+    pub fn with_instructions(mut self, text: &str, again: bool) -> Self {
+        let text = escape(text.trim());
+        let told = match (text.is_empty(), again) {
+            (true, _) => NO_INSTRUCTIONS.to_owned(),
+            (false, true) => format!("{OTHER_INSTRUCTIONS}\n{text}"),
+            (false, false) => format!("{INSTRUCTIONS}\n{text}"),
+        };
+        let rest = self.context.as_deref().map(outside).unwrap_or_default();
+        let context = inside(&format!("{told}\n\n{rest}"));
+        self.sent.bytes = (context.len() + self.message.len()) as u64;
+        self.context = Some(context);
+        self
+    }
+}
+
+/// What stands between the marks.
+fn outside(context: &str) -> &str {
+    let open = context.strip_prefix(MARK_OPEN).unwrap_or(context);
+    open.strip_suffix(MARK_CLOSE).unwrap_or(open).trim()
 }
 
 fn must_tell_of(record: &Record, messages: u64) -> Result<(), Mismatch> {

@@ -1,10 +1,13 @@
 //! What happened in a turn, agent-neutral, in order, durable. The JSON is a contract: fields may be
 //! added, none renamed; readers ignore unknown types.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{ConversationId, TurnId};
+use crate::ids::{ConversationId, QuestionId, TurnId};
+use crate::question::{Asked, Given, QuestionKind};
 use crate::usage::{Context, Usage};
 
 /// An event as stored and shown. `seq` is one store-wide number, visible in order.
@@ -12,7 +15,8 @@ use crate::usage::{Context, Usage};
 pub struct StoredEvent {
     pub seq: i64,
     pub conversation_id: ConversationId,
-    pub turn_id: TurnId,
+    /// None: it is of the conversation as a whole.
+    pub turn_id: Option<TurnId>,
     /// RFC 3339.
     pub at: String,
     #[serde(flatten)]
@@ -69,18 +73,32 @@ pub enum EventBody {
     #[serde(rename = "file.changed")]
     FileChanged { path: String, tool: String },
     #[serde(rename = "question")]
-    Question { id: String, questions: Value },
+    Question {
+        id: String,
+        /// Under which it can be answered; none: nobody is there who could.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        question_id: Option<QuestionId>,
+        questions: Value,
+    },
     #[serde(rename = "approval")]
     Approval {
         id: String,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        question_id: Option<QuestionId>,
         tool: String,
         input: Value,
     },
     #[serde(rename = "answered")]
     Answered {
         id: String,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        question_id: Option<QuestionId>,
         decision: String,
         message: Option<String>,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+        answers: BTreeMap<String, Vec<String>>,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        by: Option<String>,
     },
     #[serde(rename = "todo")]
     Todo { items: Value },
@@ -127,6 +145,34 @@ impl EventBody {
             Self::Notice { .. } => "notice",
             Self::HistoryChanged { .. } => "history.changed",
             Self::Raw { .. } => "raw",
+        }
+    }
+
+    /// `id`: under which it can be answered.
+    pub fn asked(asked: &Asked, id: Option<QuestionId>) -> Self {
+        match asked.kind {
+            QuestionKind::Question => Self::Question {
+                id: asked.call_id.clone(),
+                question_id: id,
+                questions: serde_json::to_value(&asked.questions).unwrap_or_default(),
+            },
+            QuestionKind::Approval => Self::Approval {
+                id: asked.call_id.clone(),
+                question_id: id,
+                tool: asked.tool.clone(),
+                input: asked.input.clone(),
+            },
+        }
+    }
+
+    pub fn answered(call_id: &str, id: QuestionId, given: &Given, by: &str) -> Self {
+        Self::Answered {
+            id: call_id.to_owned(),
+            question_id: Some(id),
+            decision: given.decision.to_string(),
+            message: given.message.clone(),
+            answers: given.answers.clone(),
+            by: Some(by.to_owned()),
         }
     }
 

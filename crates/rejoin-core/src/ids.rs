@@ -16,6 +16,8 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        #[cfg_attr(feature = "schema", schema(value_type = String))]
         pub struct $name(Uuid);
 
         impl $name {
@@ -69,6 +71,10 @@ id!(
     PinId
 );
 id!(SnapshotId);
+id!(
+    /// Something an agent asked a person.
+    QuestionId
+);
 
 /// The agent's own name for its session. Never empty, never something a CLI could take for a flag
 /// or for "the latest one": an empty or malformed id makes several CLIs silently start afresh.

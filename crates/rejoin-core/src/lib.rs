@@ -18,6 +18,7 @@ mod outcome;
 mod permission;
 mod pin;
 mod plan;
+mod question;
 mod reason;
 mod scope;
 mod situation;
@@ -32,13 +33,17 @@ pub use decide::{Check, CheckName, Decision, Evidence, Hold, decide};
 pub use estimate::{Ahead, Prices, Spent};
 pub use event::{EventBody, StoredEvent};
 pub use handle::{Handle, HandleRef};
-pub use ids::{BadId, ConversationId, MessageId, PinId, SessionId, SnapshotId, TurnId};
+pub use ids::{BadId, ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId};
 pub use marker::{MARK_CLOSE, MARK_OPEN, escape, strip, unescape};
 pub use message::{Digest, Message, MessageState, Role, ToolNote};
 pub use outcome::{Class, Failure, Outcome, PinEffect};
 pub use permission::{Envelope, PermissionMode};
 pub use pin::{FileMark, Folder, Pin, PinState, Seen};
 pub use plan::{CatchUp, Prompt, Transcript, TrustedSession, TurnPlan, Way};
+pub use question::{
+    AnswerWish, Asked, Choice, Given, NoAnswer, QuestionItem, QuestionKind, QuestionOption,
+    QuestionState,
+};
 pub use reason::{Reason, UnknownWord, Verdict};
 pub use scope::{Scope, ScopeValue, Scoped, in_scope, scope_differs};
 pub use situation::{

@@ -7,6 +7,7 @@ use crate::ids::MessageId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum Role {
     User,
     Assistant,
@@ -15,6 +16,7 @@ pub enum Role {
 /// Where a message stands. Only `Ok` and `Unanswered` ones are history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum MessageState {
     Ok,
     /// Its turn failed, was cancelled or got lost; the next turn shows it once, marked so.
@@ -26,6 +28,7 @@ pub enum MessageState {
 /// What the tools of a turn did, kept with the answer (or with the unanswered message) so that a
 /// re-telling can list it without the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ToolNote {
     pub tool: String,
     /// A file or a command line, shortened.

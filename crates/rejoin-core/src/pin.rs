@@ -34,6 +34,8 @@ pub struct Pin {
     /// Failed resumes in a row.
     pub failures: u32,
     pub compacted: bool,
+    /// The hash of the standing instructions that it was last told.
+    pub instructions: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

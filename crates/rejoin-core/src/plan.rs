@@ -55,6 +55,7 @@ impl TurnPlan {
             Self::Start { .. } => Verdict::Started,
             Self::Resume { session, .. } => match session.way {
                 Way::InPlace | Way::Fork => Verdict::Resumed,
+                Way::Live => Verdict::Live,
                 Way::Snapshot => Verdict::Restored,
             },
             Self::Reseed { .. } => Verdict::Reseeded,
@@ -75,6 +76,29 @@ impl TurnPlan {
             Self::Resume { session, .. } => Some(session),
             Self::Start { .. } | Self::Reseed { .. } => None,
         }
+    }
+
+    /// The same, by the process that is still there: whoever says so has seen that it is the one that
+    /// would be started. Nothing else but a session in its place can be gone on with so.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        if let Self::Resume { session, .. } = &mut self
+            && session.way == Way::InPlace
+        {
+            session.way = Way::Live;
+        }
+        self
+    }
+
+    /// The same, by a process of its own.
+    #[must_use]
+    pub fn without_process(mut self) -> Self {
+        if let Self::Resume { session, .. } = &mut self
+            && session.way == Way::Live
+        {
+            session.way = Way::InPlace;
+        }
+        self
     }
 
     /// What to do when the CLI itself refused the session at run time: tell a new one, once.
@@ -116,6 +140,8 @@ impl TrustedSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     InPlace,
+    /// The process of its last turn is still there.
+    Live,
     Snapshot,
     /// By a copy: the session belongs to the conversation that this one was forked from.
     Fork,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens of one turn. `input` excludes cache reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Usage {
     pub input: u64,
     pub cache_read: u64,
@@ -138,6 +139,7 @@ impl Cost {
 
 /// How full the session was at its last call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Context {
     pub used: u64,
     pub window: u64,

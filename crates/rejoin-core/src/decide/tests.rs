@@ -64,6 +64,7 @@ impl Bench {
             provider: None,
             failures: 0,
             compacted: false,
+            instructions: None,
         };
         let runtimes = [
             ("claude", "2.1.197"),
@@ -176,6 +177,7 @@ fn in_words(plan: &Result<TurnPlan, Hold>) -> (&'static str, Option<Reason>) {
         Ok(TurnPlan::Start { .. }) => ("started", Some(Reason::FirstTurn)),
         Ok(TurnPlan::Resume { session, .. }) => match session.way {
             Way::InPlace | Way::Fork => ("resumed", None),
+            Way::Live => ("live", None),
             Way::Snapshot => ("restored", None),
         },
         Ok(TurnPlan::Reseed { why, .. }) => ("reseeded", Some(*why)),

@@ -411,6 +411,7 @@ impl World {
         let (boundary, _) = self.visible(&agent);
         Slot {
             pin: Pin {
+                instructions: None,
                 id: PinId::from_parts(self.minted, [2; 10]),
                 agent,
                 session: SessionId::new(format!("s{}", self.minted)).unwrap(),
