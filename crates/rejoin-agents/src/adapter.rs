@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{
-    Composed, Envelope, Micros, PermissionMode, Runtime, SessionId, TotalsScope, TurnPlan, Way,
-};
+use rejoin_core::{Envelope, PermissionMode, Runtime, SessionId, TotalsScope};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::EnvRules;
+use crate::order::{CommandSpec, GoOnOrder, Hook, RunOrder};
 use crate::outside::{Ancestor, HeadReader, NoHead, OwnSessions};
 use crate::overlay::Overlay;
 use crate::session::{
     ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader, is_uuid,
 };
+use crate::stay::StayReader;
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
 
@@ -108,9 +108,32 @@ pub trait Adapter: Send + Sync {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec;
 
+    /// If its process takes one prompt after the other on stdin, and answers each for itself: what finds
+    /// the end of a turn in what it prints.
+    fn stays(&self) -> Option<Box<dyn StayReader>> {
+        None
+    }
+
+    /// The same, with a program that the CLI calls before it asks a person something; none: it knows
+    /// no such thing.
+    fn hooked(&self, _command: CommandSpec, _hook: &Hook<'_>) -> Option<CommandSpec> {
+        None
+    }
+
+    /// Goes on with a call that was put off, which stands at the end of the session, without a prompt;
+    /// none: the CLI cannot.
+    fn go_on(&self, _order: &GoOnOrder<'_>) -> Option<CommandSpec> {
+        None
+    }
+
     /// How another conversation goes on from where a session was confirmed, with one of its own.
     fn forking(&self) -> Forking {
         Forking::Never
+    }
+
+    /// Can it do so in a run with these permissions?
+    fn forks(&self, _envelope: &Envelope) -> bool {
+        self.forking() != Forking::Never
     }
 
     /// The command that resumes a session, changed so that it goes on with a copy of it
@@ -146,7 +169,17 @@ pub trait Adapter: Send + Sync {
         ))
     }
 
+    /// Somebody could sit at it: there is a [`Self::terminal`].
+    fn has_terminal(&self) -> bool {
+        true
+    }
+
     fn parser(&self) -> Box<dyn StreamParser>;
+
+    /// For a run whose command came with a [`CommandSpec::dialogue`].
+    fn in_dialogue(&self, _dialogue: &str) -> Box<dyn StreamParser> {
+        self.parser()
+    }
 
     fn environment(&self) -> EnvRules;
 
@@ -195,6 +228,12 @@ pub trait Adapter: Send + Sync {
             Place::At(path) => Moving::To(path),
             Place::Find { .. } => Moving::Stays,
         }
+    }
+
+    /// Where a session that lies at `path` beneath the home has to be moved before a run with these
+    /// permissions goes on with it; none: nowhere.
+    fn out_of_the_way(&self, _path: &str, _envelope: &Envelope) -> Option<String> {
+        None
     }
 
     /// How the CLI keeps a session.
@@ -365,71 +404,6 @@ pub struct ProofSetup {
     /// Files by their place beneath the home.
     pub files: Vec<(String, String)>,
     pub model: Option<String>,
-}
-
-/// One run of a CLI, as it is to be.
-#[derive(Debug, Clone, Copy)]
-pub struct RunOrder<'a> {
-    pub plan: &'a TurnPlan,
-    pub composed: &'a Composed,
-    /// Minted for this attempt; a resume takes its id from the plan instead, and a CLI that chooses
-    /// its ids itself is not told.
-    pub new_session: &'a SessionId,
-    /// The turn, as it stands in the marker of its processes.
-    pub turn: &'a str,
-    /// The CLI's home, and where in it the session lies, as far as that is known before the run.
-    pub home: &'a str,
-    pub place: Option<&'a str>,
-    /// What a fork begins with: a file that nobody else knows.
-    pub origin: Option<&'a str>,
-    /// The environment the CLI will get, but for what its command adds.
-    pub env: &'a [(String, String)],
-    /// Minted for this attempt: finds the prompt in the session again.
-    pub prompt_id: &'a str,
-    pub folder: &'a str,
-    pub model: Option<&'a str>,
-    pub envelope: &'a Envelope,
-    /// As [`Adapter::tool_servers`] found them.
-    pub tool_servers: &'a [String],
-    /// From the configuration.
-    pub extra_args: &'a [String],
-    /// The turn is to be stopped when it has cost more, where the CLI can do that.
-    pub max_cost: Option<Micros>,
-    /// The user's own message keeps its CLI meaning (`--raw`).
-    pub raw: bool,
-    /// Of its mentions, those that lead out of the folder; they stay text even so.
-    pub outside: &'a [String],
-    pub neutral: Neutral,
-}
-
-impl RunOrder<'_> {
-    /// The session this run will write.
-    pub fn session(&self) -> &SessionId {
-        match self.plan.session() {
-            Some(trusted) if trusted.way() != Way::Fork => trusted.id(),
-            Some(_) | None => self.new_session,
-        }
-    }
-}
-
-/// A command as data.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CommandSpec {
-    pub args: Vec<String>,
-    pub stdin: String,
-    /// Keep stdin open for answers; it is closed when a line of one of these types appears.
-    pub hold_stdin: bool,
-    pub close_stdin_on: Vec<String>,
-    /// A line of one of these types is the last word: the process may live on for a moment only.
-    pub done_on: Vec<String>,
-    pub env: Vec<(String, String)>,
-    /// Its stdout is a terminal.
-    pub pty: bool,
-    /// How a reader of the session will name this prompt; none: by the id minted for it.
-    pub prompt_mark: Option<String>,
-    /// What the CLI must find beneath its home, by place. Never two contents under one name: other
-    /// runs may be reading it.
-    pub files: Vec<(String, String)>,
 }
 
 /// A note by the CLI that a process has this session open.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use rejoin_core::{Envelope, Runtime, SessionId};
 use serde::Deserialize;
 
-use crate::adapter::{
-    Adapter, Allows, CommandSpec, LiveMark, Login, ProofEnv, ProofSetup, RunOrder,
-};
+use crate::adapter::{Adapter, Allows, LiveMark, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::order::{CommandSpec, GoOnOrder, Hook, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Place, SessionAt, SessionReader};
+use crate::stay::StayReader;
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
 
@@ -20,11 +20,13 @@ mod command;
 mod encode;
 mod environment;
 mod head;
+pub mod hook;
 mod neutral;
 mod note;
 mod permission;
 mod probe;
 mod session;
+mod stay;
 mod stream;
 mod terminal;
 mod wire;
@@ -85,6 +87,18 @@ impl Adapter for Claude {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
+    }
+
+    fn stays(&self) -> Option<Box<dyn StayReader>> {
+        Some(Box::<stay::Reader>::default())
+    }
+
+    fn hooked(&self, command: CommandSpec, hook: &Hook<'_>) -> Option<CommandSpec> {
+        hook::hooked(command, hook)
+    }
+
+    fn go_on(&self, order: &GoOnOrder<'_>) -> Option<CommandSpec> {
+        Some(command::go_on(order))
     }
 
     /// From a file, which may lie anywhere, into the folder of its sessions; the file stays as it is.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rejoin_core::{Envelope, Runtime, SessionId};
 
-use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{Ancestor, HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
@@ -15,6 +16,7 @@ use crate::terminal::TerminalOrder;
 mod classify;
 mod command;
 mod config;
+mod dialogue;
 mod environment;
 mod head;
 mod ledger;
@@ -99,6 +101,9 @@ impl Adapter for Codex {
     }
 
     fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        if resume.dialogue.is_some() {
+            return Some(resume);
+        }
         let at = resume.args.iter().position(|arg| arg == "resume")?;
         let id = order.plan.session()?.id().as_str();
         let asked = resume.args.iter_mut().skip(at).find(|arg| *arg == id)?;
@@ -124,6 +129,10 @@ impl Adapter for Codex {
 
     fn parser(&self) -> Box<dyn StreamParser> {
         Box::new(stream::Stream::default())
+    }
+
+    fn in_dialogue(&self, dialogue: &str) -> Box<dyn StreamParser> {
+        Box::new(dialogue::Reader::led_by(dialogue))
     }
 
     fn environment(&self) -> EnvRules {

@@ -2,26 +2,35 @@
 //! needs no key and no network, answers by recalling what it has been told, and is used only by
 //! name. The process itself is `rejoin/src/demo_agent.rs`; the two speak JSON lines.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rejoin_core::{
-    Class, Context, Envelope, EventBody, Failure, Micros, Outcome, Runtime, SessionId, Usage,
-    Version, strip,
+    Asked, Choice, Class, Context, Envelope, EventBody, Failure, Given, Micros, Outcome, Runtime,
+    SessionId, Usage, Version, strip,
 };
 use serde::Deserialize;
 
-use crate::adapter::{Adapter, CommandSpec, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::order::{CommandSpec, RunOrder};
 use crate::session::{Forking, Place, ReadEntry, Reading, SessionAt, SessionReader};
-use crate::stream::{Answer, End, EndCause, Ran, StreamParser};
+use crate::stream::{Denied, End, EndCause, Ran, Reply, StreamParser};
 
 const PRODUCT: &str = "rejoin demo agent";
+
+/// A message that begins so makes it ask: `ask: Which colour? Red | Blue`, `approve: rm -r x`.
+const ASKS: [&str; 2] = ["ask:", "approve:"];
 
 pub(crate) struct Demo;
 
 impl Adapter for Demo {
     fn name(&self) -> &'static str {
         "demo"
+    }
+
+    fn has_terminal(&self) -> bool {
+        false
     }
 
     fn program(&self) -> Option<&'static str> {
@@ -75,9 +84,15 @@ impl Adapter for Demo {
             "context": order.composed.context,
             "message": order.composed.message,
         });
+        // Only then it reads more than its prompt.
+        let asks = ASKS
+            .iter()
+            .any(|word| order.composed.message.starts_with(word));
         CommandSpec {
             args,
             stdin: format!("{prompt}\n"),
+            hold_stdin: asks,
+            close_stdin_on: vec!["done".into(), "error".into()],
             ..CommandSpec::default()
         }
     }
@@ -133,6 +148,7 @@ enum Line {
     Text {
         text: String,
     },
+    Ask(Asked),
     Done {
         input: u64,
         output: u64,
@@ -154,6 +170,10 @@ struct DemoStream {
     error: Option<(String, bool)>,
     stderr: String,
     unknown_lines: u64,
+    asked: Vec<Asked>,
+    /// All it asked, and what of it was denied.
+    known: Vec<Asked>,
+    denied: Vec<Denied>,
 }
 
 impl StreamParser for DemoStream {
@@ -181,6 +201,11 @@ impl StreamParser for DemoStream {
                     text,
                     parent_tool: None,
                 }]
+            }
+            Ok(Line::Ask(asked)) => {
+                self.known.push(asked.clone());
+                self.asked.push(asked);
+                vec![]
             }
             Ok(Line::Done {
                 input,
@@ -222,8 +247,32 @@ impl StreamParser for DemoStream {
         self.stderr = String::from_utf8_lossy(line).into_owned();
     }
 
-    fn answers(&mut self) -> Vec<Answer> {
-        vec![]
+    fn asked(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
+        let asked = self.known.iter().find(|asked| asked.call_id == call_id)?;
+        let nobody = Given {
+            decision: Choice::Deny,
+            message: Some("nobody is there who could answer".into()),
+            answers: BTreeMap::new(),
+        };
+        let given = given.unwrap_or(&nobody);
+        let line = serde_json::to_string(given).ok()? + "\n";
+        let message = match given.decision {
+            Choice::Allow | Choice::Always => None,
+            Choice::Deny => Some(given.message.clone().unwrap_or_else(|| "denied".into())),
+        };
+        let known = |denied: &Denied| denied.id == call_id;
+        if message.is_some() && !self.denied.iter().any(known) {
+            self.denied.push(Denied {
+                tool: asked.tool.clone(),
+                id: call_id.to_owned(),
+                input: asked.input.to_string(),
+            });
+        }
+        Some(Reply { line, message })
     }
 
     fn finish(self: Box<Self>, end: &End) -> Ran {
@@ -249,7 +298,7 @@ impl StreamParser for DemoStream {
             total: usage.map(|_| Micros(0)),
             context,
             used: None,
-            denied: vec![],
+            denied: self.denied,
             tools_run: 0,
             trail: vec![],
             compacted: false,

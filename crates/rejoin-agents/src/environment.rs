@@ -112,6 +112,8 @@ mod tests {
             "CLAUDECODE",
             "CLAUDECODE_X",
             "REJOIN_TOKEN",
+            "AGENT_SESSION_BLOB",
+            "SESSION_DOWNLOAD_URL",
             "OPENAI_API_KEY",
             "ANTHROPIC_API_KEY",
             "CLAUDE_CODE_SESSION_ID",

@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 
-use rejoin_core::{Envelope, Runtime};
+use rejoin_core::{Envelope, PermissionMode, Runtime};
 
-use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::overlay::Overlay;
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
 
+mod acp;
 mod classify;
 mod command;
 mod environment;
@@ -99,6 +101,11 @@ impl Adapter for Gemini {
         Forking::FromFile(ChosenBy::TheCli)
     }
 
+    /// A file is taken for a session only where the CLI does not ask.
+    fn forks(&self, envelope: &Envelope) -> bool {
+        envelope.mode != PermissionMode::Ask
+    }
+
     fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
         let at = resume.args.iter().position(|arg| arg == "--resume")?;
         let import = ["--session-file".to_owned(), order.origin?.to_owned()];
@@ -112,6 +119,10 @@ impl Adapter for Gemini {
 
     fn parser(&self) -> Box<dyn StreamParser> {
         Box::new(stream::Stream::default())
+    }
+
+    fn in_dialogue(&self, dialogue: &str) -> Box<dyn StreamParser> {
+        Box::new(acp::Dialogue::new(dialogue))
     }
 
     fn environment(&self) -> EnvRules {
@@ -132,6 +143,10 @@ impl Adapter for Gemini {
 
     fn moving(&self, at: &SessionAt<'_>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
         home::moving(at, read)
+    }
+
+    fn out_of_the_way(&self, path: &str, envelope: &Envelope) -> Option<String> {
+        (envelope.mode == PermissionMode::Ask).then(|| home::of_no_minute(path))?
     }
 
     /// It would ask a model which model to take.

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use rejoin_core::{Envelope, PermissionMode, Runtime, SessionId, TotalsScope, TurnPlan, Version};
 
-use crate::adapter::{Adapter, CommandSpec, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::order::{CommandSpec, RunOrder};
 use crate::session::{ChosenBy, Place, SessionAt, SessionReader, text_mark};
 use crate::stream::StreamParser;
 
@@ -84,6 +85,10 @@ impl Generic {
 impl Adapter for Generic {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn has_terminal(&self) -> bool {
+        false
     }
 
     fn program(&self) -> Option<&'static str> {

@@ -6,29 +6,36 @@ mod adapter;
 mod claude;
 mod codex;
 mod demo;
+mod denial;
 mod environment;
 mod gemini;
 mod generic;
 mod opencode;
+mod order;
 mod outside;
 mod overlay;
+mod rpc;
 mod session;
+mod stay;
 mod stream;
 mod terminal;
 
 pub use adapter::{
-    Adapter, Allows, CommandSpec, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup,
-    ProofState, RunOrder,
+    Adapter, Allows, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup, ProofState,
 };
+pub use claude::hook as claude_hook;
 pub use environment::{EnvRules, MARKER, compose_env};
 pub use generic::{Generic, GenericConfig, Pick};
+pub use opencode::serve;
+pub use order::{CommandSpec, GoOnOrder, Hook, RunOrder};
 pub use outside::{Ancestor, HeadReader, Kept, OwnSessions, SessionHead};
 pub use overlay::{Overlay, Rewrite};
 pub use session::{
     ChosenBy, Forking, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader,
     text_mark,
 };
-pub use stream::{Answer, Denied, End, EndCause, Ran, StreamParser};
+pub use stay::{Standing, StayReader};
+pub use stream::{Denied, End, EndCause, Ran, Reply, Say, StreamParser};
 pub use terminal::{OPEN_MARKER, TerminalOrder};
 
 /// Every agent that is built in. A new one is a file, and a line here.

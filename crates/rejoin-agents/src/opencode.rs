@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rejoin_core::{Envelope, Runtime, SessionId};
 
-use crate::adapter::{Adapter, Allows, CommandSpec, Login, ProofEnv, ProofSetup, RunOrder};
+use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader};
 use crate::stream::StreamParser;
@@ -17,10 +18,12 @@ use crate::terminal::TerminalOrder;
 
 mod classify;
 mod command;
+mod dialogue;
 mod environment;
 mod head;
 mod permission;
 mod probe;
+pub mod serve;
 mod session;
 mod stream;
 mod terminal;
@@ -102,6 +105,9 @@ impl Adapter for OpenCode {
     }
 
     fn fork(&self, mut resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
+        if resume.dialogue.is_some() {
+            return serve::forked(resume);
+        }
         resume.args.push("--fork".into());
         Some(resume)
     }
@@ -112,6 +118,10 @@ impl Adapter for OpenCode {
 
     fn parser(&self) -> Box<dyn StreamParser> {
         Box::new(stream::Stream::default())
+    }
+
+    fn in_dialogue(&self, _dialogue: &str) -> Box<dyn StreamParser> {
+        Box::new(dialogue::Dialogue::default())
     }
 
     fn environment(&self) -> EnvRules {
@@ -163,7 +173,7 @@ impl Adapter for OpenCode {
     fn records(&self) -> Records {
         Records::Database {
             lines: session::LINES,
-            not_after: session::NOT_AFTER,
+            ready: session::READY,
         }
     }
 

@@ -51,7 +51,7 @@ pub struct SessionHead {
 }
 
 /// Reads the beginning of a session.
-pub trait HeadReader {
+pub trait HeadReader: Send {
     /// One complete line, without its newline. True: enough was seen.
     fn line(&mut self, line: &[u8]) -> bool;
 

@@ -83,15 +83,15 @@ pub enum Records {
     Lines,
     /// An SQLite file of its own: taken back by putting a saved copy in its place. The query gives
     /// one line of JSON per row; its parameter is the cursor, or the empty text. The statements make
-    /// it hold nothing later than their parameter, milliseconds since 1970, before it is resumed.
+    /// it ready to be resumed; their parameter is the time, in milliseconds since 1970.
     Database {
         lines: &'static str,
-        not_after: &'static [&'static str],
+        ready: &'static [&'static str],
     },
 }
 
 /// Lists what a CLI would replay from a session.
-pub trait SessionReader {
+pub trait SessionReader: Send {
     /// One complete line, without its newline.
     fn line(&mut self, line: &[u8]);
 
@@ -123,6 +123,9 @@ pub struct Reading {
     pub model: Option<String>,
     /// All the tokens it has counted from its beginning, where the session says so.
     pub usage: Option<Usage>,
+    /// Of what the part that was read took in, how many tokens came from a cache, where the stream may
+    /// not tell them apart.
+    pub cached: u64,
     /// What all of it cost from its beginning, where the session says so.
     pub total: Option<Micros>,
     /// What the part that was read has cost, where the session says so.

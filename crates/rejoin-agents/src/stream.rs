@@ -1,6 +1,6 @@
 //! What a CLI prints, turned into events and, at the end, into one report.
 
-use rejoin_core::{Context, EventBody, Micros, Outcome, SessionId, ToolNote, Usage};
+use rejoin_core::{Asked, Context, EventBody, Given, Micros, Outcome, SessionId, ToolNote, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Reads one run's output. Never fails: a line nobody understands becomes `Raw` and is counted.
@@ -16,8 +16,34 @@ pub trait StreamParser: Send {
     /// One line of stderr.
     fn stderr(&mut self, line: &[u8]);
 
-    /// What the CLI asked and nobody is there to answer: the lines to write to its stdin.
-    fn answers(&mut self) -> Vec<Answer>;
+    /// One line of what a hook of the run noted beside its output ([`crate::claude_hook`]).
+    fn aside(&mut self, _line: &[u8]) {}
+
+    /// May there be such a hook?
+    fn has_aside(&self) -> bool {
+        false
+    }
+
+    /// The call that the run has put off, if that is why it ended.
+    fn deferred(&self) -> Option<String> {
+        None
+    }
+
+    /// What the CLI asked a person in the lines since the last call.
+    fn asked(&mut self) -> Vec<Asked> {
+        vec![]
+    }
+
+    /// What is written to the CLI's stdin as the answer to a call it asked about; `given` is none if
+    /// nobody is there. None: the CLI did not ask that, or does not listen.
+    fn reply(&mut self, _call_id: &str, _given: Option<&Given>) -> Option<Reply> {
+        None
+    }
+
+    /// What the adapter itself has to say to the CLI because of the lines since the last call.
+    fn says(&mut self) -> Vec<Say> {
+        vec![]
+    }
 
     /// Why the run must not go on, if it must not.
     fn stop(&self) -> Option<String> {
@@ -28,12 +54,23 @@ pub trait StreamParser: Send {
     fn finish(self: Box<Self>, end: &End) -> Ran;
 }
 
-/// A reply to something the CLI asked.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+/// What is said to the CLI on its stdin, once: a run that is read again from its beginning says the same
+/// under the same key, and its shim does not write it a second time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Say {
+    /// Follows from what was read alone; unlike any other of the run.
+    pub key: String,
+    /// With its newline.
+    pub line: String,
+}
+
+/// An answer in the CLI's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
     /// To be written to stdin, with its newline.
     pub line: String,
-    pub event: EventBody,
+    /// What the model is told in place of what it wanted.
+    pub message: Option<String>,
 }
 
 /// How the process ended, as far as anybody saw.

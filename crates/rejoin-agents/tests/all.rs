@@ -10,6 +10,8 @@ mod claude_session;
 mod claude_stream;
 #[path = "all/codex_command.rs"]
 mod codex_command;
+#[path = "all/codex_server.rs"]
+mod codex_server;
 #[path = "all/codex_session.rs"]
 mod codex_session;
 #[path = "all/codex_stream.rs"]
@@ -18,6 +20,8 @@ mod codex_stream;
 mod fork;
 #[path = "all/fuzz.rs"]
 mod fuzz;
+#[path = "all/gemini_acp.rs"]
+mod gemini_acp;
 #[path = "all/gemini_command.rs"]
 mod gemini_command;
 #[path = "all/gemini_session.rs"]
@@ -28,6 +32,8 @@ mod gemini_stream;
 mod heads;
 #[path = "all/opencode_command.rs"]
 mod opencode_command;
+#[path = "all/opencode_dialogue.rs"]
+mod opencode_dialogue;
 #[path = "all/opencode_session.rs"]
 mod opencode_session;
 #[path = "all/opencode_stream.rs"]

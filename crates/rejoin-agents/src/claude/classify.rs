@@ -105,7 +105,16 @@ fn succeeded(result: &Finished) -> bool {
         .stop_reason
         .as_deref()
         .is_some_and(|why| why.starts_with("tool_deferred"));
-    result.is_error == Some(false) && result.subtype.as_deref() == Some("success") && !deferred
+    well(result) && !deferred
+}
+
+fn well(result: &Finished) -> bool {
+    result.is_error == Some(false) && result.subtype.as_deref() == Some("success")
+}
+
+/// It ended because a call was put off, and can go on from there.
+pub(super) fn is_deferred(result: &Finished) -> bool {
+    well(result) && result.stop_reason.as_deref() == Some("tool_deferred")
 }
 
 fn recorded(seen: &Seen) -> Outcome {

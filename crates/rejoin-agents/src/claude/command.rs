@@ -1,10 +1,10 @@
 //! The call of the CLI for one turn.
 
-use rejoin_core::TurnPlan;
+use rejoin_core::{SessionId, TurnPlan};
 use serde_json::json;
 
 use super::{environment, neutral, permission};
-use crate::adapter::{CommandSpec, RunOrder};
+use crate::order::{CommandSpec, GoOnOrder, RunOrder};
 
 /// Of every run. `stream-json` needs `--verbose`. Partial messages leave the request body as it is
 /// (equal bytes on 2.1.197 and 2.1.325). The prompt tool makes the CLI ask instead of denying, and
@@ -21,16 +21,34 @@ pub(super) const FLAGS: &[&str] = &[
     "stdio",
 ];
 
-/// Nothing is remembered by a session but its model, so everything is said again on every run.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
+    let (flag, session) = match order.plan {
+        TurnPlan::Resume { session, .. } => ("--resume", session.id()),
+        TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => ("--session-id", order.new_session),
+    };
+    let always = GoOnOrder {
+        session,
+        model: order.model,
+        envelope: order.envelope,
+        extra_args: order.extra_args,
+        max_cost: order.max_cost,
+    };
+    CommandSpec {
+        stdin: user_line(order),
+        ..on(flag, session, &always)
+    }
+}
+
+/// Without a prompt: the call that was put off comes first, and is asked about again.
+pub(super) fn go_on(order: &GoOnOrder<'_>) -> CommandSpec {
+    on("--resume", order.session, order)
+}
+
+/// Nothing is remembered by a session but its model, so everything is said again on every run.
+fn on(flag: &str, session: &SessionId, order: &GoOnOrder<'_>) -> CommandSpec {
     let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
-    match order.plan {
-        TurnPlan::Resume { session, .. } => add("--resume", session.id().as_str()),
-        TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => {
-            add("--session-id", order.new_session.as_str());
-        }
-    }
+    add(flag, session.as_str());
     if let Some(model) = order.model {
         add("--model", model);
     }
@@ -42,7 +60,6 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     args.extend(order.extra_args.iter().cloned());
     CommandSpec {
         args,
-        stdin: user_line(order),
         hold_stdin: true,
         close_stdin_on: vec!["result".into()],
         env: environment::always(),

@@ -1,14 +1,15 @@
 //! What the CLI prints, line by line.
 
-use rejoin_core::{EventBody, SessionId};
+use rejoin_core::{Asked, EventBody, Given, SessionId};
 use serde::de::DeserializeOwned;
 
 use super::classify;
+use super::hook::HeldCall;
 use super::wire::{
     Block, Boundary, Denial, Finished, Head, Init, Partial, PartialEvent, RateLimit, SYNTHETIC,
     Said,
 };
-use crate::stream::{Answer, End, Ran, StreamParser};
+use crate::stream::{End, Ran, Reply, Say, StreamParser};
 
 mod control;
 mod money;
@@ -62,8 +63,32 @@ impl StreamParser for Stream {
         }
     }
 
-    fn answers(&mut self) -> Vec<Answer> {
-        self.control.take()
+    fn aside(&mut self, line: &[u8]) {
+        if let Some(call) = HeldCall::read(line) {
+            self.control.held(call);
+        }
+    }
+
+    fn has_aside(&self) -> bool {
+        true
+    }
+
+    fn deferred(&self) -> Option<String> {
+        let last = self.seen.results.last()?;
+        let call = HeldCall::of(last.deferred_tool_use.as_ref()?)?;
+        classify::is_deferred(last).then_some(call.id)
+    }
+
+    fn asked(&mut self) -> Vec<Asked> {
+        self.control.take_asked()
+    }
+
+    fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
+        self.control.reply(call_id, given)
+    }
+
+    fn says(&mut self) -> Vec<Say> {
+        self.control.take_says()
     }
 
     fn finish(self: Box<Self>, end: &End) -> Ran {
@@ -234,6 +259,10 @@ impl Stream {
         let mut denials = vec![];
         for denial in result.permission_denials.as_deref().unwrap_or_default() {
             denials.extend(self.control.refused(denial));
+        }
+        // Also if nobody heard the hook.
+        if let Some(call) = result.deferred_tool_use.as_ref().and_then(HeldCall::of) {
+            self.control.held(call);
         }
         self.seen.results.push(result);
         let context = self

@@ -7,7 +7,7 @@
 //! shown to the model in the CLI's own words. `sessions/<pid>.json` is there for as long as it runs.
 
 use super::{environment, permission};
-use crate::adapter::CommandSpec;
+use crate::order::CommandSpec;
 use crate::terminal::TerminalOrder;
 
 /// A set of tools and what is denied hold here as well, whichever mode the person switches to.

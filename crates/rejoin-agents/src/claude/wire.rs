@@ -127,6 +127,8 @@ pub(super) struct Finished {
     #[serde(rename = "modelUsage")]
     pub(super) models: Option<BTreeMap<String, ModelUse>>,
     pub(super) permission_denials: Option<Vec<Denial>>,
+    /// With `tool_deferred`.
+    pub(super) deferred_tool_use: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -148,16 +150,18 @@ pub(super) struct Denial {
 #[derive(Deserialize)]
 pub(super) struct ControlRequest {
     pub(super) request_id: String,
-    pub(super) request: Asked,
+    pub(super) request: Wanted,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct Wanted {
     pub(super) subtype: String,
     pub(super) tool_name: Option<String>,
     pub(super) tool_use_id: Option<String>,
     #[serde(default)]
     pub(super) input: Value,
+    /// What the CLI's own interface would offer as "do not ask again".
+    pub(super) permission_suggestions: Option<Vec<Value>>,
 }
 
 /// A raw event of the API, with `--include-partial-messages`; main thread only (both versions).

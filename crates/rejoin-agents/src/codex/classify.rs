@@ -20,6 +20,8 @@ pub(super) struct Seen {
     /// The last error that was not the end.
     pub(super) trouble: Option<String>,
     pub(super) stderr: Vec<String>,
+    /// It is held to less than it was told to: nothing was sent to it.
+    pub(super) wider: Option<String>,
 }
 
 pub(super) struct Judged {
@@ -63,6 +65,12 @@ fn refusal(seen: &Seen, end: &End) -> Option<String> {
 
 fn outcome(seen: &Seen, end: &End) -> Outcome {
     let done = seen.completed && seen.failed.is_none() && !end.torn;
+    if let Some(how) = &seen.wider {
+        return failed(
+            Class::Envelope,
+            format!("the CLI does not keep to the permissions of the turn: {how}"),
+        );
+    }
     match end.cause {
         EndCause::NotStarted => failed(
             Class::NotStarted,

@@ -1,10 +1,10 @@
 //! The call of the CLI for one turn.
 
-use rejoin_core::TurnPlan;
+use rejoin_core::{PermissionMode, TurnPlan};
 
-use super::{neutral, permission};
-use crate::adapter::{CommandSpec, RunOrder};
+use super::{dialogue, neutral, permission};
 use crate::environment::MARKER;
+use crate::order::{CommandSpec, RunOrder};
 use crate::session::text_mark;
 
 /// A refused connection is otherwise tried again for ever.
@@ -12,24 +12,16 @@ const ENDS: &str = "features.unbounded_connection_retries=false";
 
 /// Flags of `exec` stand before `resume`, which knows few of them.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
+    if order.envelope.mode == PermissionMode::Ask {
+        return dialogue::command(order);
+    }
     let mut args = vec!["exec".to_owned()];
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
     add("-s", permission::sandbox(order.envelope.mode));
     add("-C", order.folder);
-    // Otherwise a writable sandbox notes in the user's configuration that the folder is trusted.
-    // And what lies above it, or a repository that the user trusts would bring its own servers along.
-    add("-c", &untrusted(order.folder));
-    // A policy that keeps variables from tools would lose the marker.
-    add(
-        "-c",
-        &format!(
-            "shell_environment_policy.set.{MARKER}={}",
-            quoted(order.turn)
-        ),
-    );
-    add("-c", ENDS);
+    args.extend(settings(order));
     if let Some(model) = order.model {
-        add("-m", model);
+        args.extend(["-m".to_owned(), model.to_owned()]);
     }
     args.push("--skip-git-repo-check".into());
     args.extend(permission::flags(order.envelope, order.tool_servers));
@@ -52,6 +44,21 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     }
 }
 
+/// Of every run, whichever command of the CLI it is.
+pub(super) fn settings(order: &RunOrder<'_>) -> Vec<String> {
+    let marker = quoted(order.turn);
+    let settings = [
+        // Otherwise a writable sandbox notes in the user's configuration that the folder is trusted.
+        // And what lies above it, or a repository that the user trusts would bring its own servers along.
+        untrusted(order.folder),
+        // A policy that keeps variables from tools would lose the marker.
+        format!("shell_environment_policy.set.{MARKER}={marker}"),
+        ENDS.to_owned(),
+    ];
+    let flags = settings.into_iter();
+    flags.flat_map(|it| ["-c".to_owned(), it]).collect()
+}
+
 pub(super) fn untrusted(folder: &str) -> String {
     let above = std::path::Path::new(folder).ancestors();
     let folders = above.filter_map(|f| f.to_str()).filter(|f| *f != "/");
@@ -61,7 +68,7 @@ pub(super) fn untrusted(folder: &str) -> String {
     format!("projects={{{}}}", entries.join(","))
 }
 
-fn prompt(order: &RunOrder<'_>) -> String {
+pub(super) fn prompt(order: &RunOrder<'_>) -> String {
     let message = if order.raw {
         order.composed.message.clone()
     } else {

@@ -27,6 +27,14 @@ pub(super) const ALLOWS: &[Allows] = &[
         by: "sandbox workspace-write",
     },
     Allows {
+        mode: PermissionMode::Ask,
+        read: "images; the rest a person decides, else denied",
+        write: "a person decides, else denied",
+        run: "a person decides, else denied; not asked: what the user's own rules allow",
+        network: "web search; the rest a person decides, else denied",
+        by: "approval policy untrusted, sandbox workspace-write; MCP servers, apps, sub-agents, goals and terminals off",
+    },
+    Allows {
         mode: PermissionMode::Full,
         read: "all files",
         write: "all files",
@@ -103,6 +111,11 @@ const UNHELD: &[&str] = &[
     "image_generation",
 ];
 
+/// Ways to do what nobody was asked about: to type into a program that was once allowed, others that
+/// ask in conversations of their own, and a goal, towards which the server goes on by itself as soon as
+/// it opens the session (17 requests in a second).
+const UNASKED: &[&str] = &["unified_exec_tty", "multi_agent", "goals"];
+
 fn kind(name: &str) -> Option<&'static Kind> {
     KINDS
         .iter()
@@ -111,12 +124,6 @@ fn kind(name: &str) -> Option<&'static Kind> {
 
 pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
     let read_only = envelope.mode == PermissionMode::ReadOnly;
-    if envelope.mode == PermissionMode::Ask {
-        return Err(
-            "Codex cannot ask while it runs headless; it can be held to read-only, edit or full"
-                .into(),
-        );
-    }
     for name in &envelope.deny_tools {
         if BY_SHELL.contains(&name.as_str()) {
             return Err(format!(
@@ -164,9 +171,8 @@ fn unknown(name: &str) -> String {
 
 pub(super) fn sandbox(mode: PermissionMode) -> &'static str {
     match mode {
-        // Nobody is there to be asked; `express` refuses it.
-        PermissionMode::ReadOnly | PermissionMode::Ask => "read-only",
-        PermissionMode::Edit => "workspace-write",
+        PermissionMode::ReadOnly => "read-only",
+        PermissionMode::Edit | PermissionMode::Ask => "workspace-write",
         PermissionMode::Full => "danger-full-access",
     }
 }
@@ -182,7 +188,8 @@ pub(super) fn flags(envelope: &Envelope, servers: &[String]) -> Vec<String> {
 
 /// Of those the ones that every command of the CLI knows.
 pub(super) fn settings(envelope: &Envelope, servers: &[String]) -> Vec<String> {
-    let read_only = sandbox(envelope.mode) == "read-only";
+    let asks = envelope.mode == PermissionMode::Ask;
+    let held = sandbox(envelope.mode) == "read-only" || asks;
     let listed = |names: &[String], kind: &Kind| {
         names.iter().any(|name| {
             let by_shell = BY_SHELL.contains(&name.as_str()) && kind.alias == Some("shell");
@@ -208,12 +215,17 @@ pub(super) fn settings(envelope: &Envelope, servers: &[String]) -> Vec<String> {
             add("-c", "sandbox_workspace_write.network_access=false");
         }
     }
-    if read_only || envelope.tools.is_some() {
+    if held || envelope.tools.is_some() {
         for feature in UNHELD {
             add("-c", &format!("features.{feature}=false"));
         }
         for server in servers {
             add("-c", &format!("mcp_servers.{server}.enabled=false"));
+        }
+    }
+    if asks {
+        for feature in UNASKED {
+            add("--disable", feature);
         }
     }
     flags
@@ -234,7 +246,7 @@ mod tests {
 
     #[test]
     fn flags_by_mode() {
-        use PermissionMode::{Edit, Full, ReadOnly};
+        use PermissionMode::{Ask, Edit, Full, ReadOnly};
         let shown = |mode, tools, deny: &[&str]| {
             let envelope = envelope(mode, tools, deny);
             format!(
@@ -250,6 +262,7 @@ mod tests {
         insta::assert_snapshot!(shown(Edit, Some(&["edit"]), &[]), @r#"workspace-write: --disable shell_tool -c web_search="disabled" -c sandbox_workspace_write.network_access=false --disable view_image --disable goals --disable image_generation -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false"#);
         insta::assert_snapshot!(shown(Full, Some(&["edit", "shell"]), &["exec_command"]), @r#"danger-full-access: --disable shell_tool -c web_search="disabled" -c sandbox_workspace_write.network_access=false --disable view_image --disable goals --disable image_generation -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false"#);
         insta::assert_snapshot!(shown(Full, None, &[]), @"danger-full-access:");
+        insta::assert_snapshot!(shown(Ask, None, &[]), @"workspace-write: -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false --disable unified_exec_tty --disable multi_agent --disable goals");
     }
 
     #[test]
@@ -265,13 +278,14 @@ mod tests {
         assert_eq!(said(ReadOnly, Some(&[]), &[]), None);
         assert_eq!(said(Edit, Some(&["edit", "shell"]), &["view_image"]), None);
         assert_eq!(said(Full, None, &["shell", "create_goal"]), None);
+        assert_eq!(said(Ask, None, &["web"]), None);
         let says = |said: Option<String>, word: &str| {
             assert!(
                 said.as_deref().is_some_and(|s| s.contains(word)),
                 "{said:?}"
             );
         };
-        says(said(Ask, None, &[]), "read-only, edit or full");
+        says(said(Ask, None, &["edit"]), "read-only");
         says(said(Edit, None, &["apply_patch"]), "read-only");
         says(said(Edit, None, &["read"]), "deny `shell`");
         says(said(Edit, Some(&["read", "edit"]), &[]), "name `shell`");

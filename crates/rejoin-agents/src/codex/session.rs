@@ -14,6 +14,9 @@ use super::rollout::{Call, Counted, Line, Spoken};
 use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
 use crate::stream::Denied;
 
+/// What a call gives back that a person did not allow.
+const BY_A_PERSON: &str = "rejected by user";
+
 /// In place of a number, where lines have none.
 const UNNUMBERED: &str = "-";
 
@@ -281,7 +284,9 @@ impl Reader {
             let stopped = call.name == "exec_command"
                 && output.contains("Process exited with code ")
                 && !output.contains("Process exited with code 0");
-            if stopped || refused(output) {
+            // What a person refused was told when they did.
+            let told = output.contains(BY_A_PERSON);
+            if !told && (stopped || refused(output)) {
                 denied.push(Denied {
                     tool: call.name.clone(),
                     id: id.clone(),

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::classify;
 use super::wire::{Completed, Failed, Head, Item, Message, Thread, WithItem};
-use crate::stream::{Answer, Denied, End, Ran, StreamParser};
+use crate::stream::{Denied, End, Ran, StreamParser};
 
 mod tools;
 
-use tools::Tools;
+pub(super) use tools::Tools;
 
 /// Lines of stderr that are kept to explain an end without a result.
 const STDERR_LINES: usize = 40;
@@ -46,10 +46,6 @@ impl StreamParser for Stream {
         if !text.is_empty() && self.seen.stderr.len() < STDERR_LINES {
             self.seen.stderr.push(text);
         }
-    }
-
-    fn answers(&mut self) -> Vec<Answer> {
-        vec![]
     }
 
     fn finish(self: Box<Self>, end: &End) -> Ran {

@@ -9,7 +9,7 @@ use rejoin_core::PermissionMode;
 
 use super::command::untrusted;
 use super::permission;
-use crate::adapter::CommandSpec;
+use crate::order::CommandSpec;
 use crate::terminal::TerminalOrder;
 
 /// No server in the background; known to the versions that have one.
@@ -19,7 +19,7 @@ pub(super) fn command(order: &TerminalOrder<'_>) -> Result<CommandSpec, String> 
     let mode = order.envelope.mode;
     let mut args = vec![];
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
-    add("-s", permission::sandbox(mode));
+    add("-s", sandbox(mode));
     add("-a", approval(mode));
     add("-C", order.folder);
     if let Some(model) = order.model {
@@ -46,6 +46,17 @@ pub(super) fn command(order: &TerminalOrder<'_>) -> Result<CommandSpec, String> 
         args,
         ..CommandSpec::default()
     })
+}
+
+/// Here it cannot be told to ask before everything. To write nothing that it did not ask for comes
+/// nearest.
+fn sandbox(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::Ask => permission::sandbox(PermissionMode::ReadOnly),
+        PermissionMode::ReadOnly | PermissionMode::Edit | PermissionMode::Full => {
+            permission::sandbox(mode)
+        }
+    }
 }
 
 /// The person may allow what the sandbox does not; but for a conversation that is to write nothing.

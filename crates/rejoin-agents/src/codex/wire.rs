@@ -61,19 +61,19 @@ pub(super) fn one_line(text: &str) -> String {
     line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
 }
 
-/// What was cached is part of the input here.
+/// What was cached is part of the input here. The server writes the names otherwise.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tokens {
-    #[serde(rename = "input_tokens")]
+    #[serde(rename = "input_tokens", alias = "inputTokens")]
     pub(super) input: u64,
-    #[serde(rename = "cached_input_tokens")]
+    #[serde(rename = "cached_input_tokens", alias = "cachedInputTokens")]
     cached: u64,
-    #[serde(rename = "cache_write_input_tokens")]
+    #[serde(rename = "cache_write_input_tokens", alias = "cacheWriteInputTokens")]
     written: u64,
-    #[serde(rename = "output_tokens")]
+    #[serde(rename = "output_tokens", alias = "outputTokens")]
     output: u64,
-    #[serde(rename = "total_tokens")]
+    #[serde(rename = "total_tokens", alias = "totalTokens")]
     pub(super) total: u64,
 }
 

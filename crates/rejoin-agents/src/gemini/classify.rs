@@ -9,7 +9,7 @@ use crate::stream::{End, EndCause};
 mod api;
 
 /// What the CLI says about a session it cannot go on with, before it prints anything.
-const NOT_RESUMED: &str = "Error resuming session:";
+pub(super) const NOT_RESUMED: &str = "Error resuming session:";
 const NOT_IMPORTED: &str = "Error importing session from file:";
 
 /// What the stream showed of the end.
@@ -121,7 +121,8 @@ fn of_result(seen: &Seen, result: &Finished, end: &End) -> Failure {
         let said = seen.notes.last().map_or("", |note| note.message.as_str());
         return api::failure(said, None);
     }
-    api::failure(&error.message, api::status_of(end.code))
+    let status = error.status.or_else(|| api::status_of(end.code));
+    api::failure(&error.message, status)
 }
 
 fn without_result(seen: &Seen, end: &End) -> Outcome {

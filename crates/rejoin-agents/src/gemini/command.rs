@@ -1,17 +1,64 @@
 //! The call of the CLI for one turn.
 
-use rejoin_core::TurnPlan;
+use rejoin_core::{PermissionMode, TurnPlan};
 
+use super::acp::Opening;
 use super::{environment, home, neutral, permission};
-use crate::adapter::{CommandSpec, RunOrder};
+use crate::order::{CommandSpec, RunOrder};
+use crate::session::ChosenBy;
 
-/// Of every run.
+/// Of every run in which it does not ask.
 pub(super) const FLAGS: &[&str] = &["--output-format", "stream-json"];
 
 /// Nothing is remembered by a session, so everything is said again on every run. The prompt comes on
 /// stdin, which must be closed before the CLI begins.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
-    let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
+    if order.envelope.mode == PermissionMode::Ask {
+        return dialogue(order);
+    }
+    let (args, files) = arguments(order, FLAGS);
+    let prompt = neutral::prompt(order);
+    CommandSpec {
+        args,
+        prompt_mark: Some(neutral::mark(&prompt.text)),
+        stdin: prompt.text,
+        files: [files, prompt.files, vec![home::owner_mark(order.folder)]].concat(),
+        ..common(order)
+    }
+}
+
+/// A run that asks. It too is told the session as if it were another run: of one that it does not
+/// know it then says so before anything else, and the empty file it leaves for itself (which is not that of
+/// a session begun over the protocol) has a name that is known.
+fn dialogue(order: &RunOrder<'_>) -> CommandSpec {
+    let (args, files) = arguments(order, &["--acp"]);
+    let session = match order.plan {
+        TurnPlan::Resume { session, .. } => Some(session.id().to_string()),
+        TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => None,
+    };
+    let chosen_by = session.is_none().then_some(ChosenBy::TheCli);
+    let opening = Opening {
+        folder: order.folder.to_owned(),
+        session,
+        prompt: neutral::plain(order),
+        raw: order.raw,
+    };
+    CommandSpec {
+        args,
+        prompt_mark: Some(neutral::mark(&opening.prompt)),
+        stdin: Opening::hello(),
+        hold_stdin: true,
+        close_stdin_on: Opening::last_words(),
+        dialogue: serde_json::to_string(&opening).ok(),
+        chosen_by,
+        files: [files, vec![home::owner_mark(order.folder)]].concat(),
+        ..common(order)
+    }
+}
+
+/// With the files that they name.
+fn arguments(order: &RunOrder<'_>, first: &[&str]) -> (Vec<String>, Vec<(String, String)>) {
+    let mut args: Vec<String> = first.iter().map(|&flag| flag.to_owned()).collect();
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
     match order.plan {
         TurnPlan::Resume { session, .. } => add("--resume", session.id().as_str()),
@@ -25,15 +72,14 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     let permission::Rules { flags, files } = permission::rules(order.envelope, order.home);
     args.extend(flags);
     args.extend(order.extra_args.iter().cloned());
-    let prompt = neutral::prompt(order);
+    (args, files)
+}
+
+fn common(order: &RunOrder<'_>) -> CommandSpec {
     let mut env = environment::always(order.home);
     env.push(environment::marker(order.turn));
     CommandSpec {
-        args,
-        prompt_mark: Some(neutral::mark(&prompt.text)),
-        stdin: prompt.text,
         env,
-        files: [files, prompt.files, vec![home::owner_mark(order.folder)]].concat(),
         ..CommandSpec::default()
     }
 }

@@ -154,6 +154,16 @@ pub(super) fn place(at: &SessionAt<'_>) -> Place {
     }
 }
 
+/// A session is loaded over the protocol only after an empty one of the same id was written to a file
+/// that is named by the minute: in the minute in which it was begun, into its own (0.61.0), and it is
+/// not found any more. Under a name without one it is safe; and the first by name.
+pub(super) fn of_no_minute(path: &str) -> Option<String> {
+    let (folder, name) = path.rsplit_once('/')?;
+    let (_, ends) = name.strip_prefix("session-")?.rsplit_once('-')?;
+    let moved = format!("{folder}/session-0-{ends}");
+    (moved != path).then_some(moved)
+}
+
 /// Where the CLI will look in that folder.
 pub(super) fn moving(at: &SessionAt<'_>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
     let known = read("projects.json").and_then(|bytes| {
@@ -192,6 +202,15 @@ mod tests {
         insta::assert_snapshot!(told(r#"{"general": 1}"#), @"`general` is not an object");
         assert!(told(r#"{"policyPaths": ["x"]}"#).contains("policyPaths"));
         assert!(settings(Some(b"\xff")).is_err());
+    }
+
+    #[test]
+    fn a_session_is_named_without_its_minute() {
+        let path = "tmp/x/chats/session-2026-11-16T03-18-90d39934.jsonl";
+        let moved = "tmp/x/chats/session-0-90d39934.jsonl";
+        assert_eq!(of_no_minute(path).as_deref(), Some(moved));
+        assert_eq!(of_no_minute(moved), None);
+        assert_eq!(of_no_minute("session-x"), None);
     }
 
     #[test]

@@ -8,7 +8,8 @@
 
 use rejoin_core::{MARK_CLOSE, MARK_OPEN, strip};
 
-use crate::adapter::{Neutral, RunOrder};
+use crate::adapter::Neutral;
+use crate::order::RunOrder;
 use crate::session::text_mark;
 
 const JOINER: char = '\u{2060}';
@@ -16,8 +17,8 @@ const JOINER: char = '\u{2060}';
 /// What the CLI puts before the command it was given, with an empty line between them.
 const PASSED_ON: &str = "<rejoin>What follows the name of this command is the message.";
 
-/// First characters with which a prompt may vanish from the history.
-const LEADING: [char; 3] = ['/', '?', '<'];
+/// First characters with which a prompt may be a command, or vanish from the history.
+const LEADING: [char; 4] = ['/', '$', '?', '<'];
 
 /// The prompt of a run, and the files it needs.
 pub(super) struct Prompt {
@@ -60,6 +61,15 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> Prompt {
     }
 }
 
+/// The same where the CLI reads no mentions, and of commands only its own, behind a `/` or a `$`.
+pub(super) fn plain(order: &RunOrder<'_>) -> String {
+    let message = &order.composed.message;
+    match &order.composed.context {
+        Some(context) => format!("{context}\n\n{message}"),
+        None => guarded(message.clone()),
+    }
+}
+
 /// Nothing in a folder knows it: a command of the folder would win over one of the user's.
 fn command_name(home: &str) -> String {
     let hash = blake3::hash(home.as_bytes()).to_hex();
@@ -67,8 +77,14 @@ fn command_name(home: &str) -> String {
 }
 
 fn by_joiner(text: &str) -> String {
-    let text = joined(text, |_| true);
-    if text.trim_start().starts_with(LEADING) && !text.starts_with(MARK_OPEN) {
+    guarded(joined(text, |_| true))
+}
+
+/// With something before what the CLI could take for its own.
+fn guarded(text: String) -> String {
+    // White space to the CLI, but not to us.
+    let begins = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if begins.starts_with(LEADING) && !text.starts_with(MARK_OPEN) {
         return format!("{MARK_OPEN}the message:{MARK_CLOSE}\n{text}");
     }
     text
@@ -169,6 +185,8 @@ mod tests {
             ("a@b @ c", "a@\u{2060}b @ c"),
             ("@x", "@\u{2060}x"),
             ("/clear", "<rejoin>the message:</rejoin>\n/clear"),
+            ("$help", "<rejoin>the message:</rejoin>\n$help"),
+            (" \u{feff}/x", "<rejoin>the message:</rejoin>\n \u{feff}/x"),
             (" ?", "<rejoin>the message:</rejoin>\n ?"),
             ("<rejoin>n</rejoin>\n\n/x", "<rejoin>n</rejoin>\n\n/x"),
         ] {

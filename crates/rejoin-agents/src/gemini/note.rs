@@ -20,7 +20,10 @@ const SUBJECTS: &[&str] = &[
     "prompt",
     "agent_name",
     "name",
+    "title",
 ];
+/// How the CLI ends the sentence in which it says that its rules forbid a call.
+pub(super) const DENIED: &str = "denied by policy.";
 const SUBJECT_CHARS: usize = 120;
 
 /// A call of which no more is known yet.

@@ -10,7 +10,7 @@
 use crate::adapter::Allows;
 use rejoin_core::{Envelope, PermissionMode};
 
-/// Seen on 0.61.0. It cannot ask without a terminal: what it would have to ask for it leaves out.
+/// Seen on 0.61.0.
 pub(super) const ALLOWS: &[Allows] = &[
     Allows {
         mode: PermissionMode::ReadOnly,
@@ -19,6 +19,14 @@ pub(super) const ALLOWS: &[Allows] = &[
         run: "no",
         network: "web search and fetch",
         by: "policies: an exact list of tools; MCP tools denied",
+    },
+    Allows {
+        mode: PermissionMode::Ask,
+        read: "in the folder",
+        write: "in the folder, each asked for",
+        run: "each command asked for; no sub-agents",
+        network: "web search; fetch asked for",
+        by: "its protocol for editors (--acp), and policies; MCP tools denied, because it does not show what they are called with",
     },
     Allows {
         mode: PermissionMode::Edit,
@@ -87,6 +95,9 @@ const SWITCHES: &[&str] = &["enter_plan_mode", "exit_plan_mode"];
 /// A sub-agent ends by calling it.
 const ENDS_A_SUB_AGENT: &str = "complete_task";
 
+/// A sub-agent has nobody to ask: it would wait for ever.
+const SUB_AGENTS: &str = "invoke_agent";
+
 const ALL_MCP: &str = "mcp_*";
 
 /// Words for what every agent calls differently.
@@ -99,9 +110,6 @@ const ALIASES: &[(&str, &[&str])] = &[
 ];
 
 pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
-    if envelope.mode == PermissionMode::Ask {
-        return Err("Gemini CLI does not ask in a run without a terminal, it leaves out what it would have to ask for; it can be held to read-only, edit or full".into());
-    }
     let tools = envelope.tools.as_deref().unwrap_or_default();
     for name in tools.iter().chain(&envelope.deny_tools) {
         well_formed(name)?;
@@ -113,6 +121,9 @@ pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
         return Err(format!(
             "Gemini CLI can be held to built-in tools by name, not to `{tool}`; deny the others instead"
         ));
+    }
+    if envelope.mode == PermissionMode::Ask && names(tools).any(|name| name == SUB_AGENTS) {
+        return Err("a sub-agent of Gemini CLI has nobody to ask; allow more than ask, or leave `invoke_agent` out".into());
     }
     if envelope.mode == PermissionMode::ReadOnly
         && let Some(writer) = names(tools).find(|name| !READERS.contains(name))
@@ -150,7 +161,10 @@ pub(super) fn rules(envelope: &Envelope, home: &str) -> Rules {
     if denied.is_empty() && only.is_none() {
         return rules;
     }
-    let highest = rule(&denied, "deny", 999);
+    let mut highest = rule(&denied, "deny", 999);
+    if envelope.mode == PermissionMode::Ask {
+        highest.push_str(&asked(&denied));
+    }
     let allowed =
         only.map(|only| format!("{}{}", rule(&only, "allow", 1), rule(&["*"], "deny", 0)));
     let users = format!("{highest}{}", allowed.unwrap_or_default());
@@ -181,7 +195,7 @@ fn only(envelope: &Envelope) -> Option<Vec<&str>> {
         chosen.push(ENDS_A_SUB_AGENT);
         chosen
     });
-    let readers = envelope.mode == PermissionMode::ReadOnly || envelope.mode == PermissionMode::Ask;
+    let readers = envelope.mode == PermissionMode::ReadOnly;
     chosen.or_else(|| readers.then(|| READERS.to_vec()))
 }
 
@@ -193,10 +207,25 @@ fn denied<'a>(envelope: &'a Envelope, only: Option<&[&'a str]>) -> Vec<&'a str> 
         denied.push(ALL_MCP);
     } else if envelope.mode == PermissionMode::Edit {
         denied.extend(SWITCHES);
+    } else if envelope.mode == PermissionMode::Ask {
+        denied.extend(SWITCHES);
+        denied.push(SUB_AGENTS);
+        // Of long arguments it shows nothing, and those of servers that its user trusts it does not
+        // ask for.
+        denied.push(ALL_MCP);
     }
     denied.sort_unstable();
     denied.dedup();
     denied
+}
+
+/// All that may write or run, also what the user's own rules allow. Commands that the CLI takes for
+/// harmless are asked for as well if a rule looks at what they are.
+fn asked(denied: &[&str]) -> String {
+    let others = OTHERS.iter().copied();
+    let asked: Vec<&str> = others.filter(|tool| !denied.contains(tool)).collect();
+    let all = rule(&asked, "ask_user", 998);
+    all.replace("decision", "argsPattern = \".\"\ndecision")
 }
 
 fn rule(tools: &[&str], decision: &str, priority: u32) -> String {
@@ -262,12 +291,14 @@ mod tests {
 
     #[test]
     fn rules_by_mode() {
-        use PermissionMode::{Edit, Full, ReadOnly};
+        use PermissionMode::{Ask, Edit, Full, ReadOnly};
         insta::assert_snapshot!(shown(ReadOnly, None, &[]));
         insta::assert_snapshot!(shown(ReadOnly, Some(&["read"]), &["shell"]));
         insta::assert_snapshot!(shown(Edit, None, &[]));
         insta::assert_snapshot!(shown(Edit, Some(&["shell", "edit"]), &["web"]));
         insta::assert_snapshot!(shown(Full, None, &["shell", "mcp_x_*"]));
+        insta::assert_snapshot!(shown(Ask, None, &["web"]));
+        insta::assert_snapshot!(shown(Ask, Some(&["read", "shell"]), &[]));
         assert_eq!(shown(Full, None, &[]), "--approval-mode yolo");
     }
 
@@ -282,7 +313,8 @@ mod tests {
             None
         );
         assert_eq!(said(Full, None, &["mcp_x_*"]), None);
-        assert!(said(Ask, None, &[]).is_some_and(|why| why.contains("read-only, edit or full")));
+        assert_eq!(said(Ask, Some(&["read", "shell"]), &["web"]), None);
+        assert!(said(Ask, Some(&["invoke_agent"]), &[]).is_some_and(|why| why.contains("nobody")));
         assert!(
             said(ReadOnly, Some(&["edit"]), &[]).is_some_and(|why| why.contains("`replace` may"))
         );

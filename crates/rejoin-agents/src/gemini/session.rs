@@ -195,6 +195,9 @@ impl SessionReader for Reader {
         let now = self.entries(|_| true);
         let summed_up = self.summed_up.len();
         let entries = self.summed_up.into_iter().chain(now).collect();
+        let added: Vec<&Message> = self.history.after(&old).map(|(m, _)| m).collect();
+        let denied = added.iter().flat_map(|m| m.not_found()).collect();
+        let cached = added.iter().map(|m| m.cached()).sum();
         let spoke = self.history.messages().filter_map(Message::model);
         let model = spoke.last().map(str::to_owned);
         Reading {
@@ -207,6 +210,8 @@ impl SessionReader for Reader {
             compacted: self.compacted,
             summed_up,
             model,
+            denied,
+            cached,
             repeats: self.history.repeats(),
             session: self.sessions.into_iter().next(),
             cursor: Some(cursor.to_string()),

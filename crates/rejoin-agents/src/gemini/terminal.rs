@@ -7,7 +7,7 @@
 //! file. It holds no lock: whoever comes meanwhile finds it by its marker.
 
 use super::{environment, home, permission};
-use crate::adapter::CommandSpec;
+use crate::order::CommandSpec;
 use crate::terminal::TerminalOrder;
 
 pub(super) fn command(order: &TerminalOrder<'_>) -> CommandSpec {

@@ -44,6 +44,9 @@ pub(super) struct Trouble {
     pub(super) kind: Option<String>,
     #[serde(default)]
     pub(super) message: String,
+    /// Of the API, where it is said apart.
+    #[serde(skip)]
+    pub(super) status: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -70,6 +73,19 @@ pub(super) struct ModelStats {
 }
 
 impl Stats {
+    /// Where no more is told than this; `models`: with what each has said.
+    pub(super) fn of(input: u64, output: u64, models: impl Iterator<Item = (String, u64)>) -> Self {
+        let spoke = |output| ModelStats {
+            output_tokens: Some(output),
+        };
+        Self {
+            input_tokens: Some(input),
+            output_tokens: Some(output),
+            cached: None,
+            models: models.map(|(name, output)| (name, spoke(output))).collect(),
+        }
+    }
+
     pub(super) fn usage(&self) -> Usage {
         let cache_read = self.cached.unwrap_or(0);
         Usage {

@@ -4,7 +4,7 @@ use rejoin_core::{Class, EventBody, Failure, Micros, Outcome, SessionId, TotalsS
 use serde_json::Value;
 
 use super::GenericConfig;
-use crate::stream::{Answer, End, EndCause, Ran, StreamParser};
+use crate::stream::{End, EndCause, Ran, StreamParser};
 
 pub(super) struct Stream {
     name: &'static str,
@@ -204,10 +204,6 @@ impl StreamParser for Stream {
             self.stderr.remove(0);
         }
         self.stderr.push(String::from_utf8_lossy(line).into_owned());
-    }
-
-    fn answers(&mut self) -> Vec<Answer> {
-        vec![]
     }
 
     fn finish(self: Box<Self>, end: &End) -> Ran {

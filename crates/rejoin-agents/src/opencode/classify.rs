@@ -4,6 +4,7 @@
 use rejoin_core::{Class, Failure, Outcome};
 
 use super::probe::NOT_FOUND;
+use super::serve::NO_SERVER;
 use crate::stream::{End, EndCause};
 
 mod api;
@@ -169,7 +170,8 @@ fn without_error(seen: &Seen, end: &End) -> Outcome {
 /// Of an end with nothing but a few words on stderr.
 fn class_of_words(seen: &Seen) -> Class {
     let said = seen.stderr.join(" ");
-    if said.contains("Unknown argument") || said.contains("Failed to change directory") {
+    let not_started = [NO_SERVER, "Unknown argument", "Failed to change directory"];
+    if not_started.iter().any(|words| said.contains(words)) {
         Class::NotStarted
     } else if said.contains("database is locked") || said.contains("SQLITE_BUSY") {
         Class::InUse

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_core::TurnPlan;
+use rejoin_core::{PermissionMode, TurnPlan};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::permission::{self, Rules};
-use crate::adapter::{CommandSpec, RunOrder};
+use super::serve;
+use crate::order::{CommandSpec, RunOrder};
 use crate::session::text_mark;
 
 /// Of every run. Without a title a new session costs one more request.
@@ -19,6 +20,9 @@ const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 /// A session remembers its model and nothing else, so everything is said again on every run. The
 /// prompt goes by stdin, to its end: an argument with a space in it arrives in quotes.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
+    if order.envelope.mode == PermissionMode::Ask {
+        return serve::command(order);
+    }
     let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
     add("--dir", order.folder);
@@ -44,7 +48,7 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
 
 /// The CLI gives no part of it a meaning: commands need a flag, files another (1.18.33; part of the
 /// proof of a binary). So `--raw` changes nothing.
-fn prompt(order: &RunOrder<'_>) -> String {
+pub(super) fn prompt(order: &RunOrder<'_>) -> String {
     match &order.composed.context {
         Some(context) => format!("{context}\n\n{}", order.composed.message),
         None => order.composed.message.clone(),
@@ -57,6 +61,7 @@ fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
         rules: &permission::rules(order.envelope),
         folder: order.folder,
         database: order.place.map(|place| format!("{}/{place}", order.home)),
+        guard: None,
         env: order.env,
     };
     scene.variables()
@@ -64,7 +69,7 @@ fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
 
 /// A name that no configuration knows: the rules of an agent come after all others, so those that a
 /// file has for `build` would win over the turn's, and those for any other name be mixed with them.
-fn agent(order: &RunOrder<'_>) -> String {
+pub(super) fn agent(order: &RunOrder<'_>) -> String {
     format!("rejoin-{}", order.turn)
 }
 
@@ -74,6 +79,8 @@ pub(super) struct Scene<'a> {
     pub(super) rules: &'a Rules,
     pub(super) folder: &'a str,
     pub(super) database: Option<String>,
+    /// A plugin of ours, as an address.
+    pub(super) guard: Option<String>,
     /// The environment it will get, but for this.
     pub(super) env: &'a [(String, String)],
 }
@@ -101,21 +108,36 @@ impl Scene<'_> {
         let rules = format!(r#"{{"mode":"primary","permission":{}}}"#, self.rules);
         agents.extend(raw(&rules).map(|rules| (self.agent.to_owned(), rules)));
         // Read anyway, though the rest of what a repository says about the CLI is not.
-        let note = Value::from(format!("{}/AGENTS.md", self.folder));
-        let mut listed: Vec<Value> = content
-            .get("instructions")
-            .and_then(|own| serde_json::from_str(own.get()).ok())
-            .unwrap_or_default();
-        listed.push(note);
-        for (key, value) in [
+        let note = format!("{}/AGENTS.md", self.folder);
+        let mut changed = vec![
             ("agent", serde_json::to_string(&agents)),
-            ("instructions", serde_json::to_string(&listed)),
-        ] {
+            ("instructions", listed(&content, "instructions", note)),
+        ];
+        if let Some(guard) = &self.guard {
+            // Where a call was denied the model is told so and goes on; else the turn would end there.
+            let mut experimental: Raw = content
+                .get("experimental")
+                .map_or_else(Raw::new, |own| parsed(own.get()));
+            experimental.extend(raw("true").map(|yes| ("continue_loop_on_deny".to_owned(), yes)));
+            changed.push(("experimental", serde_json::to_string(&experimental)));
+            changed.push(("plugin", listed(&content, "plugin", guard.clone())));
+        }
+        for (key, value) in changed {
             let value = value.ok().and_then(|text| raw(&text));
             content.extend(value.map(|value| (key.to_owned(), value)));
         }
         serde_json::to_string(&content).unwrap_or_default()
     }
+}
+
+/// What the user lists under this key, and one more.
+fn listed(content: &Raw, key: &str, more: String) -> serde_json::Result<String> {
+    let own = content.get(key);
+    let mut listed: Vec<Value> = own
+        .and_then(|own| serde_json::from_str(own.get()).ok())
+        .unwrap_or_default();
+    listed.push(Value::from(more));
+    serde_json::to_string(&listed)
 }
 
 /// As written: the order of rules counts.

@@ -15,7 +15,10 @@ const REMOVE: &[&str] = &[
     "OPENCODE_PERMISSION",
     "OPENCODE_PID",
     "OPENCODE_ROUTE",
+    "OPENCODE_SERVER_PASSWORD",
+    "OPENCODE_SERVER_USERNAME",
     "OPENCODE_WORKSPACE_ID",
+    super::serve::GUARD_TOLD,
 ];
 
 /// The commonest of very many; any vendor's key will do.
@@ -104,6 +107,8 @@ mod tests {
             "OPENCODE_PID",
             "OPENCODE_DB",
             "OPENCODE_PERMISSION",
+            "OPENCODE_SERVER_PASSWORD",
+            "REJOIN_OPENCODE_GUARD",
             "OPENCODE_CONFIG",
             "OPENCODE_DISABLE_PROJECT_CONFIG",
             "OPENAI_API_KEY",

@@ -32,11 +32,11 @@ pub(super) const ALLOWS: &[Allows] = &[
     },
     Allows {
         mode: PermissionMode::Ask,
-        read: "in the folder",
-        write: "no",
-        run: "no",
+        read: "in the folder, no .env; elsewhere a person decides, else denied",
+        write: "a person decides, else denied",
+        run: "a person decides, else denied",
         network: "web search and fetch",
-        by: "as read-only: nobody is there to be asked",
+        by: "rules of an agent of its own; its server asks",
     },
     Allows {
         mode: PermissionMode::Full,
@@ -67,6 +67,9 @@ const WRITERS: &[&str] = &["bash", "edit", "task"];
 
 /// Tools that are permitted or denied as `edit` only.
 const EDITORS: &[&str] = &["apply_patch", "multiedit", "patch", "write"];
+
+/// The CLI's own questions.
+const QUESTION: &str = "question";
 
 /// Nobody is there to answer or to approve: the CLI would wait for ever.
 const NOBODY_THERE: &[&str] = &["plan_enter", "plan_exit", "question"];
@@ -218,6 +221,22 @@ pub(super) fn rules_for_a_person(envelope: &Envelope) -> Rules {
             }
         }
     }
+    // Behind everything that is asked for: the last rule counts, and `*_*` is for many tools.
+    for (name, _) in envelope.deny_tools.iter().filter_map(|name| parts(name)) {
+        own_names(name).for_each(|tool| rules.put_last(tool));
+    }
+    rules
+}
+
+/// The same in a turn whose questions and requests are passed on. There is no plan to approve.
+pub(super) fn rules_in_dialogue(envelope: &Envelope, asks: bool) -> Rules {
+    let mut rules = rules_for_a_person(envelope);
+    let mut denied = envelope.deny_tools.iter().filter_map(|name| parts(name));
+    let unwanted = denied.any(|(name, rule)| rule.is_none() && name == QUESTION);
+    for tool in NOBODY_THERE {
+        let offered = *tool == QUESTION && asks && !unwanted;
+        rules.set(tool, if offered { ALLOW } else { DENY });
+    }
     rules
 }
 
@@ -231,6 +250,23 @@ impl Rules {
         self.0.retain(|(known, _)| known != tool);
         self.0
             .push((tool.to_owned(), vec![("*".to_owned(), action)]));
+    }
+
+    /// Denies the tool where it stands, and gives what was said of it until then; none: it was denied
+    /// anyway.
+    pub(super) fn withhold(&mut self, tool: &str) -> Option<String> {
+        let (_, patterns) = self.0.iter_mut().find(|(known, _)| known == tool)?;
+        let denied = vec![("*".to_owned(), DENY)];
+        let before = std::mem::replace(patterns, denied.clone());
+        (before != denied).then(|| value(&before))
+    }
+
+    /// What was said of it, over everything else.
+    fn put_last(&mut self, tool: &str) {
+        if let Some(at) = self.0.iter().position(|(known, _)| known == tool) {
+            let rule = self.0.remove(at);
+            self.0.push(rule);
+        }
     }
 
     /// For the whole tool, in the place of what was said of it.
@@ -259,19 +295,24 @@ impl Rules {
 /// As JSON whose keys keep their order.
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted = |text: &str| Value::from(text).to_string();
-        let tools = self.0.iter().map(|(tool, patterns)| {
-            let inner = patterns
-                .iter()
-                .map(|(pattern, action)| format!("{}:{}", quoted(pattern), quoted(action)));
-            let value = match &patterns[..] {
-                [(all, action)] if all == "*" => quoted(action),
-                _ => format!("{{{}}}", inner.collect::<Vec<_>>().join(",")),
-            };
-            format!("{}:{value}", quoted(tool))
-        });
+        let tools = self.0.iter();
+        let tools = tools.map(|(tool, patterns)| format!("{}:{}", quoted(tool), value(patterns)));
         write!(f, "{{{}}}", tools.collect::<Vec<_>>().join(","))
     }
+}
+
+fn value(patterns: &[(String, &'static str)]) -> String {
+    let inner = patterns
+        .iter()
+        .map(|(pattern, action)| format!("{}:{}", quoted(pattern), quoted(action)));
+    match patterns {
+        [(all, action)] if all == "*" => quoted(action),
+        _ => format!("{{{}}}", inner.collect::<Vec<_>>().join(",")),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// The tool of `tool` or `tool(rule)`, and the rule; none: it is neither.

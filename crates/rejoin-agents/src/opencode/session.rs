@@ -41,12 +41,24 @@ pub(super) const ALONE: &[&str] = &[
 /// The CLI sorts by its messages' times and takes one dated in the future for its newest: it then
 /// swallows the prompt, or answers the old one for ever. So all are moved back by as much as the
 /// newest is ahead of this machine's clock; none, if it is not.
-pub(super) const NOT_AFTER: &[&str] = &["
+///
+/// `run` denies questions to the sessions it begins, for ever: a session's own rules come after those
+/// of the turn. Whether the model may ask is for the turn to say; other rules stay as they are.
+pub(super) const READY: &[&str] = &[
+    "
     update message set
         time_created = time_created - ahead.by,
         data = json_set(data, '$.time.created', json_extract(data, '$.time.created') - ahead.by)
     from (select max(time_created) - cast($1 as integer) + 1 as by from message) as ahead
-    where ahead.by > 0"];
+    where ahead.by > 0",
+    "
+    update session set permission = (
+        select json_group_array(json(rule.value)) from json_each(session.permission) as rule
+        where json_extract(rule.value, '$.permission') is not 'question')
+    where $1 <> '' and case when json_valid(permission) and json_type(permission) = 'array' then
+        not exists (select 1 from json_each(session.permission) where type <> 'object')
+        and permission like '%\"question\"%' end",
+];
 
 pub(super) struct Reader {
     cursor: Option<String>,

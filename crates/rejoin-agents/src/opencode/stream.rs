@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::classify::{self, ApiError, Seen};
 use super::probe::plain;
 use super::tool::ToolPart;
-use crate::stream::{Answer, Denied, End, Ran, StreamParser};
+use crate::stream::{Denied, End, Ran, StreamParser};
 
 mod words;
 
@@ -53,12 +53,7 @@ impl StreamParser for Stream {
         if line.iter().all(u8::is_ascii_whitespace) {
             return vec![];
         }
-        self.read(line).unwrap_or_else(|| {
-            self.unknown += 1;
-            vec![EventBody::Raw {
-                line: String::from_utf8_lossy(line).into_owned(),
-            }]
-        })
+        self.read(line).unwrap_or_else(|| self.not_understood(line))
     }
 
     fn stderr(&mut self, line: &[u8]) {
@@ -66,10 +61,6 @@ impl StreamParser for Stream {
         if !text.is_empty() && self.seen.stderr.len() < STDERR_LINES {
             self.seen.stderr.push(text);
         }
-    }
-
-    fn answers(&mut self) -> Vec<Answer> {
-        vec![]
     }
 
     fn stop(&self) -> Option<String> {
@@ -105,12 +96,34 @@ impl StreamParser for Stream {
 }
 
 impl Stream {
+    pub(super) fn not_understood(&mut self, line: &[u8]) -> Vec<EventBody> {
+        self.unknown += 1;
+        vec![EventBody::Raw {
+            line: String::from_utf8_lossy(line).into_owned(),
+        }]
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.seen.error.is_some()
+    }
+
     /// None: not understood.
     fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
         let line: Line = serde_json::from_slice(line).ok()?;
         let mut events = self.session(line.session);
-        let part = line.part;
-        match line.kind.as_str() {
+        events.extend(self.said(&line.kind, line.part, line.error.as_ref())?);
+        Some(events)
+    }
+
+    /// What a line of this kind says; none: not understood.
+    pub(super) fn said(
+        &mut self,
+        kind: &str,
+        part: Value,
+        error: Option<&Value>,
+    ) -> Option<Vec<EventBody>> {
+        let mut events = vec![];
+        match kind {
             "step_start" => self.words.step(),
             "text" => events.extend(self.text(&part)?),
             "reasoning" => events.push(EventBody::Thinking {
@@ -125,14 +138,14 @@ impl Stream {
                 events.extend(part.events());
             }
             "step_finish" => events.push(self.step_finish(&part)),
-            "error" => self.seen.error = Some(ApiError::read(&line.error?)),
+            "error" => self.seen.error = Some(ApiError::read(error?)),
             _ => return None,
         }
         Some(events)
     }
 
     /// Every line names it; the first one is the earliest that anybody learns it.
-    fn session(&mut self, named: Option<String>) -> Vec<EventBody> {
+    pub(super) fn session(&mut self, named: Option<String>) -> Vec<EventBody> {
         let Some(named) = named else { return vec![] };
         match &self.seen.session {
             Some(known) => {

@@ -7,7 +7,7 @@
 
 use super::command::Scene;
 use super::permission;
-use crate::adapter::CommandSpec;
+use crate::order::CommandSpec;
 use crate::terminal::TerminalOrder;
 
 /// A name that no configuration knows, as in a turn; this one people see.
@@ -26,6 +26,7 @@ pub(super) fn command(order: &TerminalOrder<'_>) -> CommandSpec {
         rules: &permission::rules_for_a_person(order.envelope),
         folder: order.folder,
         database: Some(format!("{}/{}", order.home, order.place)),
+        guard: None,
         env: order.env,
     };
     CommandSpec {

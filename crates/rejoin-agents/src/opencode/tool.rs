@@ -18,7 +18,7 @@ const NOT_ALLOWED: &[&str] = &[
 const INVALID: &str = "invalid";
 
 /// Tools that change the file they name.
-const EDITORS: &[&str] = &["apply_patch", "edit", "multiedit", "patch", "write"];
+pub(super) const EDITORS: &[&str] = &["apply_patch", "edit", "multiedit", "patch", "write"];
 
 /// Where a call says what it is about, by rank.
 const SUBJECTS: &[&str] = &[
@@ -57,6 +57,23 @@ struct State {
 }
 
 impl ToolPart {
+    pub(super) fn name(&self) -> &str {
+        &self.tool
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn input(&self) -> &Value {
+        &self.state.input
+    }
+
+    /// Its input is complete, and it waits for a permission or works.
+    pub(super) fn runs(&self) -> bool {
+        self.state.status == "running"
+    }
+
     pub(super) fn ended(&self) -> bool {
         matches!(self.state.status.as_str(), "completed" | "error")
     }

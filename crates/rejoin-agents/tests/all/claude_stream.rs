@@ -28,9 +28,22 @@ fn run(bytes: &[u8], end: &End) -> (Vec<EventBody>, Vec<String>, Ran) {
     let (mut events, mut answers) = (vec![], vec![]);
     for line in bytes.split(|b| *b == b'\n') {
         events.extend(parser.line(line));
-        for answer in parser.answers() {
-            answers.push(answer.line);
-            events.push(answer.event);
+        answers.extend(parser.says().into_iter().map(|say| say.line));
+        for asked in parser.asked() {
+            // What was put off is not answered by this process any more.
+            let Some(reply) = parser.reply(&asked.call_id, None) else {
+                continue;
+            };
+            events.push(EventBody::asked(&asked, None));
+            answers.push(reply.line);
+            events.push(EventBody::Answered {
+                id: asked.call_id,
+                question_id: None,
+                decision: "deny".into(),
+                message: reply.message,
+                answers: std::collections::BTreeMap::new(),
+                by: None,
+            });
         }
     }
     (events, answers, parser.finish(end))
@@ -315,4 +328,51 @@ mod any {
             run(lines.join("\n").as_bytes(), &End::default());
         }
     }
+}
+
+const HELD: &str =
+    r#""tool_input":{"questions":[{"question":"Which?","options":[{"label":"A"}]}]}"#;
+
+/// A hook holds the question, then the CLI itself asks: one question, answered when somebody listens.
+#[test]
+fn a_question_that_a_hook_holds_is_asked_once() {
+    let held = format!(r#"{{"tool_use_id":"q","tool_name":"AskUserQuestion",{HELD}}}"#);
+    let asks = br#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","tool_use_id":"q","input":{}}}"#;
+    let mut parser = adapter("claude").unwrap().parser();
+    parser.aside(b"nonsense");
+    parser.aside(held.as_bytes());
+    let asked = parser.asked();
+    assert_eq!(
+        (asked.len(), asked[0].questions[0].text.as_str()),
+        (1, "Which?")
+    );
+    assert_eq!(parser.reply("q", None), None);
+    parser.line(asks);
+    assert_eq!(parser.asked(), []);
+    assert!(parser.reply("q", None).unwrap().line.contains("r1"));
+    parser.aside(held.as_bytes());
+    assert_eq!(parser.asked(), []);
+    assert_eq!(parser.deferred(), None);
+}
+
+#[test]
+fn a_run_that_put_its_question_off_says_so() {
+    let result = |tool: &str, why: &str, failed: bool| {
+        let input = HELD.replace("tool_input", "input");
+        let line = format!(
+            r#"{{"type":"result","subtype":"success","is_error":{failed},"stop_reason":"{why}","deferred_tool_use":{{"id":"q","name":"{tool}",{input}}}}}"#
+        );
+        let mut parser = adapter("claude").unwrap().parser();
+        parser.line(line.as_bytes());
+        (parser.deferred(), parser.asked().len())
+    };
+    let off = "tool_deferred";
+    assert_eq!(result("AskUserQuestion", off, false), (Some("q".into()), 1));
+    assert_eq!(result("AskUserQuestion", off, true).0, None);
+    assert_eq!(
+        result("AskUserQuestion", "tool_deferred_unavailable", false).0,
+        None
+    );
+    // Of a hook of the user's own.
+    assert_eq!(result("Bash", off, false), (None, 0));
 }

@@ -61,6 +61,8 @@ const PIECES: &[&str] = &[
     "\"ordinal\":0",
     "\"parentUuid\":null",
     "\"parts\":7",
+    "\"id\":\"rejoin-thread\"",
+    "\"method\":\"item/completed\"",
     "\n",
     "\r",
     "<rejoin>",
@@ -127,12 +129,28 @@ fn end(dice: &mut Dice) -> End {
 }
 
 fn feed(adapter: &dyn Adapter, bytes: &[u8], stderr: &[u8], dice: &mut Dice) {
-    let mut parser = adapter.parser();
+    let dialogues = [
+        r#"{"prompt":"p","session":null}"#,
+        r#"{"folder":"/w","session":null,"prompt":"p","raw":true}"#,
+        "",
+        "{",
+        "{}",
+    ];
+    let mut parser = match dice.below(2) {
+        0 => adapter.parser(),
+        _ => adapter.in_dialogue(dialogues[dice.below(dialogues.len())]),
+    };
     for line in bytes.split(|b| *b == b'\n') {
         parser.line(line);
-        parser.answers();
+        parser.says();
+        for asked in parser.asked() {
+            parser.reply(&asked.call_id, None);
+        }
         parser.stop();
+        parser.aside(line);
+        parser.deferred();
     }
+    let _standing = rejoin_agents::claude_hook::standing("toolu_1", bytes);
     for line in stderr.split(|b| *b == b'\n').take(30) {
         parser.stderr(line);
     }

@@ -28,7 +28,7 @@ fn run(bytes: &[u8], stderr: &str, end: &End) -> (Vec<EventBody>, Ran) {
     let mut events = vec![];
     for line in bytes.split(|b| *b == b'\n') {
         events.extend(parser.line(line));
-        assert!(parser.answers().is_empty());
+        assert!(parser.asked().is_empty() && parser.says().is_empty());
     }
     for line in stderr.lines() {
         parser.stderr(line.as_bytes());

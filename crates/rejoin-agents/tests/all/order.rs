@@ -27,6 +27,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         version: Version("2.1.197".into()),
     };
     let pin = Pin {
+        instructions: None,
         id: PinId::from_parts(1, [1; 10]),
         agent: agent.clone(),
         session: SessionId::new(session).unwrap(),
@@ -159,6 +160,7 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         outside: &[],
         raw: ask.raw,
         neutral: ask.neutral,
+        asks: false,
     };
     let adapter = adapter(ask.agent).unwrap();
     let command = adapter.command(&order);

@@ -96,6 +96,16 @@ fn codex_is_not_opened_wider_than_a_read_only_turn() {
     assert!(opened("codex", &of(PermissionMode::Edit), "", &["default.rules"]).is_ok());
 }
 
+/// Nothing is written that it did not ask for, nor typed into what was once allowed.
+#[test]
+fn codex_that_asks_asks_in_its_terminal_too() {
+    let spec = opened("codex", &of(PermissionMode::Ask), "", &[]).unwrap();
+    let args = spec.args.join(" ");
+    for flags in ["-s read-only -a on-request", "--disable unified_exec_tty"] {
+        assert!(args.contains(flags), "{args}");
+    }
+}
+
 #[test]
 fn the_demo_agent_has_none() {
     let refused = opened("demo", &of(PermissionMode::Edit), "", &[]);

@@ -1,17 +1,16 @@
-//! What the CLI asks while it runs. Nobody is there to answer, so everything is denied, in words
-//! that let the model go on; and all that was not allowed is listed.
+//! What the CLI asks while it runs, and how it is answered; all that was not allowed is listed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use rejoin_core::EventBody;
+use rejoin_core::{Asked, Choice, EventBody, Given, QuestionItem, QuestionKind, QuestionOption};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::hook::HeldCall;
 use super::super::wire::{ControlRequest, Denial};
 use super::words::shorten;
-use crate::stream::{Answer, Denied};
-
-const NOT_ALLOWED: &str = "This run has nobody who could allow this, so it is denied. Do not try to reach the same by other means; go on with what is allowed and say in your answer what could not be done.";
-const NOT_ANSWERED: &str = "This run has nobody who could answer a question. Choose what seems most sensible, go on, and say in your answer what you assumed.";
+use crate::denial::denial;
+use crate::stream::{Denied, Reply, Say};
 
 /// How a call fails that asked after stdin was closed: a sub-agent in the background, which 2.1.325
 /// starts unasked. Such a denial is listed nowhere else.
@@ -25,9 +24,29 @@ const INPUT_BYTES: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct Control {
-    answers: Vec<Answer>,
+    asked: Vec<Asked>,
+    says: Vec<Say>,
+    /// What was asked so far, by its call.
+    wanted: BTreeMap<String, Wanted>,
     denied: Vec<Denied>,
     inputs: HashMap<String, String>,
+}
+
+struct Wanted {
+    /// None: a hook holds the call, and the CLI does not listen yet.
+    request_id: Option<String>,
+    asked: Asked,
+    suggestions: Vec<Value>,
+}
+
+/// Of `AskUserQuestion`.
+#[derive(Deserialize)]
+struct Item {
+    question: String,
+    #[serde(default)]
+    options: Vec<QuestionOption>,
+    #[serde(default, rename = "multiSelect")]
+    multi: bool,
 }
 
 impl Control {
@@ -35,6 +54,14 @@ impl Control {
     pub(super) fn called(&mut self, id: &str, input: &Value) {
         self.inputs
             .insert(id.to_owned(), shorten(input.to_string(), INPUT_BYTES));
+    }
+
+    /// A hook waits for the answer before the CLI itself asks, or has put the call off.
+    pub(super) fn held(&mut self, call: HeldCall) {
+        let (call_id, tool, input) = call.into_parts();
+        if !self.wanted.contains_key(&call_id) {
+            self.want(call_id, tool, input, None, vec![]);
+        }
     }
 
     pub(super) fn asked(&mut self, asked: ControlRequest) -> Vec<EventBody> {
@@ -51,41 +78,82 @@ impl Control {
                 request.subtype
             );
             let response = json!({"subtype": "error", "request_id": request_id, "error": error});
-            self.answers.push(Answer {
+            self.says.push(Say {
+                key: format!("error {request_id}"),
                 line: reply(&response),
-                event: EventBody::notice(error),
             });
-            return vec![];
+            return vec![EventBody::notice(error)];
         };
-        let id = request.tool_use_id.unwrap_or_else(|| request_id.clone());
-        let question = tool == "AskUserQuestion";
-        let message = if question { NOT_ANSWERED } else { NOT_ALLOWED };
-        let response = json!({
-            "subtype": "success",
-            "request_id": request_id,
-            "response": {"behavior": "deny", "message": message},
-        });
-        self.answers.push(Answer {
-            line: reply(&response),
-            event: EventBody::Answered {
-                id: id.clone(),
-                decision: "deny".into(),
-                message: Some(message.into()),
+        let suggestions = request.permission_suggestions.unwrap_or_default();
+        let id = request.tool_use_id.filter(|id| !id.is_empty());
+        if let Some(held) = id.as_ref().and_then(|id| self.wanted.get_mut(id))
+            && held.request_id.is_none()
+        {
+            held.request_id = Some(request_id);
+            held.suggestions = suggestions;
+            return vec![];
+        }
+        // Asked twice about one call, the second is a question of its own.
+        let id = id.filter(|id| !self.wanted.contains_key(id));
+        let call_id = id.unwrap_or_else(|| request_id.clone());
+        self.want(call_id, tool, request.input, Some(request_id), suggestions);
+        vec![]
+    }
+
+    fn want(
+        &mut self,
+        call_id: String,
+        tool: String,
+        input: Value,
+        request_id: Option<String>,
+        suggestions: Vec<Value>,
+    ) {
+        let questions = questions(&tool, &input);
+        let asked = Asked {
+            call_id: call_id.clone(),
+            kind: if questions.is_empty() {
+                QuestionKind::Approval
+            } else {
+                QuestionKind::Question
             },
-        });
-        self.note(&tool, &id, &request.input);
-        vec![if question {
-            EventBody::Question {
-                id,
-                questions: request.input["questions"].clone(),
-            }
-        } else {
-            EventBody::Approval {
-                id,
-                tool,
-                input: request.input,
-            }
-        }]
+            tool,
+            input,
+            questions,
+        };
+        self.asked.push(asked.clone());
+        let wanted = Wanted {
+            request_id,
+            asked,
+            suggestions,
+        };
+        self.wanted.insert(call_id, wanted);
+    }
+
+    pub(super) fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
+        let wanted = self.wanted.get(call_id)?;
+        let request_id = wanted.request_id.as_ref()?;
+        let message = denial(wanted.asked.kind, given);
+        let response = match (&message, given) {
+            (Some(message), _) => json!({"behavior": "deny", "message": message}),
+            (None, Some(given)) => allowed(wanted, given),
+            (None, None) => return None,
+        };
+        let line = reply(&json!({
+            "subtype": "success", "request_id": request_id, "response": response,
+        }));
+        if message.is_some() {
+            let (tool, input) = (wanted.asked.tool.clone(), wanted.asked.input.clone());
+            self.note(&tool, call_id, &input);
+        }
+        Some(Reply { line, message })
+    }
+
+    pub(super) fn take_asked(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    pub(super) fn take_says(&mut self) -> Vec<Say> {
+        std::mem::take(&mut self.says)
     }
 
     /// The CLI denied a call by itself; again in the result, and there also what we denied.
@@ -108,10 +176,6 @@ impl Control {
                 "{tool} was not allowed: nobody was there to decide."
             ))
         })
-    }
-
-    pub(super) fn take(&mut self) -> Vec<Answer> {
-        std::mem::take(&mut self.answers)
     }
 
     pub(super) fn denied(&self) -> Vec<Denied> {
@@ -138,6 +202,72 @@ impl Control {
         });
         true
     }
+}
+
+fn questions(tool: &str, input: &Value) -> Vec<QuestionItem> {
+    if tool != "AskUserQuestion" {
+        return vec![];
+    }
+    let items = Vec::<Item>::deserialize(&input["questions"]).unwrap_or_default();
+    let items = items.into_iter().enumerate();
+    items
+        .map(|(at, item)| QuestionItem {
+            id: (at + 1).to_string(),
+            text: item.question,
+            options: item.options,
+            multi: item.multi,
+        })
+        .collect()
+}
+
+fn allowed(wanted: &Wanted, given: &Given) -> Value {
+    let Asked {
+        kind, tool, input, ..
+    } = &wanted.asked;
+    match kind {
+        QuestionKind::Question => {
+            json!({"behavior": "allow", "updatedInput": with_answers(&wanted.asked, given)})
+        }
+        QuestionKind::Approval if given.decision == Choice::Always => json!({
+            "behavior": "allow",
+            "updatedInput": input,
+            "updatedPermissions": lasting(tool, input, &wanted.suggestions),
+        }),
+        QuestionKind::Approval => json!({"behavior": "allow", "updatedInput": input}),
+    }
+}
+
+/// The CLI knows a question by its words, and several choices as one text.
+fn with_answers(asked: &Asked, given: &Given) -> Value {
+    let mut input = asked.input.clone();
+    let answers: serde_json::Map<String, Value> = asked
+        .questions
+        .iter()
+        .filter_map(|item| Some((item.text.clone(), given.answers.get(&item.id)?.join(", "))))
+        .map(|(question, answer)| (question, Value::String(answer)))
+        .collect();
+    if input.is_object() {
+        input["answers"] = Value::Object(answers);
+    }
+    input
+}
+
+/// What "always" comes to: the rules that the CLI itself would offer, for this process alone; never
+/// another mode or more folders. Without an offer: this very command, or this tool.
+fn lasting(tool: &str, input: &Value, suggestions: &[Value]) -> Vec<Value> {
+    let rules = |one: &&Value| one["type"] == "addRules" && one["behavior"] == "allow";
+    let mut lasting: Vec<Value> = suggestions.iter().filter(rules).cloned().collect();
+    if lasting.is_empty() {
+        let rule = match input["command"].as_str() {
+            Some(command) => json!({"toolName": tool, "ruleContent": command}),
+            None => json!({"toolName": tool}),
+        };
+        lasting.push(json!({"type": "addRules", "rules": [rule], "behavior": "allow"}));
+    }
+    for one in &mut lasting {
+        one["destination"] = json!("session");
+    }
+    lasting
 }
 
 fn reply(response: &Value) -> String {

@@ -15,19 +15,19 @@ const RESULT_BYTES: usize = 64 * 1024;
 const NEEDS_APPROVAL: &str = "requires approval";
 
 #[derive(Default)]
-pub(super) struct Tools {
+pub(in crate::codex) struct Tools {
     /// In order of their calls.
     calls: Vec<(String, ToolNote)>,
     by_id: HashMap<String, usize>,
 }
 
 impl Tools {
-    pub(super) fn knows(&self, item: &Item) -> bool {
+    pub(in crate::codex) fn knows(&self, item: &Item) -> bool {
         self.by_id.contains_key(&item.id)
     }
 
     /// A call printed twice counts once.
-    pub(super) fn call(&mut self, item: &Item) -> Vec<EventBody> {
+    pub(in crate::codex) fn call(&mut self, item: &Item) -> Vec<EventBody> {
         if self.knows(item) {
             return vec![];
         }
@@ -48,7 +48,7 @@ impl Tools {
         }]
     }
 
-    pub(super) fn result(&mut self, item: &Item) -> (Vec<EventBody>, Option<Denied>) {
+    pub(in crate::codex) fn result(&mut self, item: &Item) -> (Vec<EventBody>, Option<Denied>) {
         let tool = name(item);
         let status = item.status.as_deref().unwrap_or_default();
         let error = item.rest["error"]["message"].as_str();
@@ -87,12 +87,12 @@ impl Tools {
         (events, denied)
     }
 
-    pub(super) fn run(&self) -> u64 {
+    pub(in crate::codex) fn run(&self) -> u64 {
         self.calls.len() as u64
     }
 
     /// What was done: without what was not allowed.
-    pub(super) fn trail(&self, denied: &[Denied]) -> Vec<ToolNote> {
+    pub(in crate::codex) fn trail(&self, denied: &[Denied]) -> Vec<ToolNote> {
         let allowed = |id: &String| !denied.iter().any(|d| d.id == *id);
         let done = self.calls.iter().filter(|(id, _)| allowed(id));
         done.map(|(_, note)| note.clone()).collect()

@@ -79,16 +79,21 @@ impl History {
     /// Calls without a result.
     pub(super) fn orphans(&self) -> u64 {
         let results: HashSet<String> = self.messages().flat_map(Message::results).collect();
-        let calls: HashSet<String> = self.messages().flat_map(Message::calls).collect();
-        calls.difference(&results).count() as u64
+        self.calls().difference(&results).count() as u64
+    }
+
+    pub(super) fn calls(&self) -> HashSet<String> {
+        self.messages().flat_map(Message::calls).collect()
     }
 
     /// The CLI makes a message of the results that stand with their calls, and sends those that are
-    /// messages of their own as well (0.61.0).
+    /// messages of their own as well (0.61.0). Of a call that it did not let run over its protocol
+    /// there is only the result.
     pub(super) fn repeats(&self) -> bool {
+        let calls = self.calls();
         let mut seen = HashSet::new();
         self.messages()
             .flat_map(Message::results)
-            .any(|id| !seen.insert(id))
+            .any(|id| !calls.contains(&id) || !seen.insert(id))
     }
 }

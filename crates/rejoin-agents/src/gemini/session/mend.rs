@@ -1,4 +1,4 @@
-//! The same session with every result of a tool in it once.
+//! The same session with every result of a tool in it once, and none without its call.
 //!
 //! 0.61.0 notes a result with its call and again as a message of its own, and on a resume sends
 //! both: the API then refuses the history ("the number of function response parts is equal to the
@@ -34,24 +34,24 @@ pub(in crate::gemini) fn mend(session: &[u8]) -> Option<Vec<u8>> {
     if !history.repeats() {
         return None;
     }
-    let mut seen = HashSet::new();
+    let mut open = history.calls();
     let kept: Vec<Value> = history
         .messages()
-        .filter_map(|message| once(message, &mut seen))
+        .filter_map(|message| once(message, &mut open))
         .collect();
     let line = json!({"$set": {"messages": kept}});
     Some(format!("{line}\n").into_bytes())
 }
 
-/// None: all of it was there before.
-fn once(message: &Message, seen: &mut HashSet<String>) -> Option<Value> {
+/// With the results of calls that are still open; none: nothing is left of it.
+fn once(message: &Message, open: &mut HashSet<String>) -> Option<Value> {
     let mut value = message.value().clone();
     let calls = value.get_mut("toolCalls").and_then(Value::as_array_mut);
     for call in calls.into_iter().flatten() {
         match call.get_mut("result") {
-            Some(Value::Array(parts)) => only_new(parts, seen),
+            Some(Value::Array(parts)) => only_new(parts, open),
             Some(result) if !result.is_null() => {
-                seen.extend(call["id"].as_str().map(str::to_owned));
+                open.remove(call["id"].as_str().unwrap_or_default());
             }
             Some(_) | None => {}
         }
@@ -60,16 +60,16 @@ fn once(message: &Message, seen: &mut HashSet<String>) -> Option<Value> {
         return Some(value);
     };
     let had = parts.len();
-    only_new(parts, seen);
+    only_new(parts, open);
     (had == 0 || !parts.is_empty()).then_some(value)
 }
 
 /// Images that a tool gave back follow its result.
-fn only_new(parts: &mut Vec<Value>, seen: &mut HashSet<String>) {
+fn only_new(parts: &mut Vec<Value>, open: &mut HashSet<String>) {
     let mut keep = true;
     parts.retain(|part| {
         if let Some(id) = part["functionResponse"]["id"].as_str() {
-            keep = seen.insert(id.to_owned());
+            keep = open.remove(id);
         }
         keep
     });

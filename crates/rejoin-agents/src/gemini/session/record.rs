@@ -6,8 +6,12 @@ use rejoin_core::ToolNote;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::{neutral, note};
+use super::super::{neutral, note, permission};
 use crate::session::moment;
+use crate::stream::Denied;
+
+/// How it ends the sentence in which it says so to the model.
+const NOT_FOUND: &str = "not found in registry.";
 
 pub(in crate::gemini) enum Record {
     /// The first line; again when a resume falls into the minute in which the file was made.
@@ -150,6 +154,27 @@ impl Message {
         parts.filter_map(|part| {
             let response = &part["functionResponse"];
             Some((id_of(response)?, response["response"]["error"].is_null()))
+        })
+    }
+
+    /// How many of the tokens that were read for it came from a cache.
+    pub(super) fn cached(&self) -> u64 {
+        self.0["tokens"]["cached"].as_u64().unwrap_or(0)
+    }
+
+    /// Tools that were called and are not allowed: over its protocol the CLI says nothing of them.
+    pub(super) fn not_found(&self) -> impl Iterator<Item = Denied> {
+        let parts = self.0["content"].as_array().into_iter().flatten();
+        parts.filter_map(|part| {
+            let response = &part["functionResponse"];
+            let tool = response["name"].as_str()?;
+            let said = response["response"]["error"].as_str()?;
+            let denied = said.ends_with(NOT_FOUND) && permission::is_known(tool);
+            denied.then(|| Denied {
+                tool: tool.to_owned(),
+                id: id_of(response).unwrap_or_default(),
+                input: String::new(),
+            })
         })
     }
 

@@ -1,5 +1,7 @@
 //! Tool calls, what they did, and which of them were not allowed.
 
+use std::collections::BTreeMap;
+
 use rejoin_core::{EventBody, ToolNote};
 use serde_json::Value;
 
@@ -12,7 +14,7 @@ const RESULT_BYTES: usize = 64 * 1024;
 const INPUT_BYTES: usize = 2 * 1024;
 
 #[derive(Default)]
-pub(super) struct Tools {
+pub(in crate::gemini) struct Tools {
     /// In order of their calls.
     calls: Vec<Call>,
 }
@@ -25,7 +27,12 @@ struct Call {
 }
 
 impl Tools {
-    pub(super) fn call(&mut self, id: String, tool: String, input: Value) -> Vec<EventBody> {
+    pub(in crate::gemini) fn call(
+        &mut self,
+        id: String,
+        tool: String,
+        input: Value,
+    ) -> Vec<EventBody> {
         if self.calls.iter().any(|call| call.id == id) {
             return vec![];
         }
@@ -44,7 +51,7 @@ impl Tools {
         }]
     }
 
-    pub(super) fn result(
+    pub(in crate::gemini) fn result(
         &mut self,
         id: &str,
         failed: bool,
@@ -67,12 +74,16 @@ impl Tools {
         };
         call.note.finished = true;
         let kind = error.and_then(|error| error.kind.as_deref());
-        call.denied = failed && note::is_denial(&call.note.tool, kind);
-        if call.denied {
+        let by_itself = failed && note::is_denial(&call.note.tool, kind);
+        call.denied |= by_itself;
+        if by_itself {
             events.push(EventBody::Answered {
                 id: id.to_owned(),
+                question_id: None,
                 decision: "deny".into(),
                 message: error.map(|error| error.message.clone()),
+                answers: BTreeMap::new(),
+                by: None,
             });
         } else if !failed && note::edits(&call.note.tool) {
             call.note.changed_file = true;
@@ -86,6 +97,13 @@ impl Tools {
             );
         }
         events
+    }
+
+    /// A person said no to it, or nobody was there.
+    pub(in crate::gemini) fn deny(&mut self, id: &str) {
+        for call in self.calls.iter_mut().filter(|call| call.id == id) {
+            call.denied = true;
+        }
     }
 
     pub(super) fn run(&self) -> u64 {

@@ -67,11 +67,12 @@ fn a_person_is_asked_for_what_a_turn_leaves_out() {
         rules
     };
     insta::assert_snapshot!(shown(Edit, None, &[]), @r#"{"*_*":"ask","bash":"ask","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny"}"#);
-    insta::assert_snapshot!(shown(Edit, None, &["bash(rm *)", "mcp_x"]), @r#"{"*_*":"ask","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","mcp_x":"deny","bash":{"*":"ask","rm *":"deny"}}"#);
+    insta::assert_snapshot!(shown(Edit, None, &["bash(rm *)", "mcp_x"]), @r#"{"*_*":"ask","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","bash":{"*":"ask","rm *":"deny"},"mcp_x":"deny"}"#);
     insta::assert_snapshot!(shown(Edit, None, &["shell"]), @r#"{"*_*":"ask","read":{"*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","bash":"deny"}"#);
     insta::assert_snapshot!(shown(Edit, Some(&["read", "edit"]), &[]), @r#"{"*":"deny","edit":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny"}"#);
     insta::assert_snapshot!(shown(Ask, None, &[]), @r#"{"*":"deny","codesearch":"allow","glob":"allow","grep":"allow","list":"allow","todoread":"allow","todowrite":"allow","webfetch":"allow","websearch":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","*_*":"ask","bash":"ask","edit":"ask"}"#);
     insta::assert_snapshot!(shown(Ask, Some(&["edit", "web"]), &[]), @r#"{"*":"deny","webfetch":"allow","websearch":"allow","invalid":"allow","task":"deny","edit":"ask"}"#);
+    insta::assert_snapshot!(shown(Ask, None, &["mcp_x", "my_tool(a*)", "edit(*.lock)"]), @r#"{"*":"deny","codesearch":"allow","glob":"allow","grep":"allow","list":"allow","todoread":"allow","todowrite":"allow","webfetch":"allow","websearch":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","*_*":"ask","bash":"ask","mcp_x":"deny","my_tool":{"a*":"deny"},"edit":{"*":"ask","*.lock":"deny"}}"#);
     insta::assert_snapshot!(shown(Full, None, &["shell"]), @r#"{"task":"deny","bash":"deny"}"#);
     let read_only = shown(ReadOnly, None, &[]);
     let turn = super::rules(&envelope(ReadOnly, None, &[])).to_string();

@@ -1,0 +1,147 @@
+//! What the CLI's server reports in a turn that asks, as the bridge prints it. The parts of messages
+//! are those that `run` prints, in another wrapping.
+
+use std::collections::{BTreeMap, HashSet};
+
+use rejoin_core::{Asked, EventBody, Given};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::serve::{END, SESSION};
+use super::stream::Stream;
+use super::tool::ToolPart;
+use crate::stream::{End, Ran, Reply, StreamParser};
+
+mod asking;
+
+use asking::Asking;
+
+#[derive(Default)]
+pub(super) struct Dialogue {
+    stream: Stream,
+    asking: Asking,
+    /// Tools that have begun and not ended, by their call.
+    running: BTreeMap<String, ToolPart>,
+    /// Calls that were seen at all.
+    calls: HashSet<String>,
+    /// Parts that were complete: they may be reported again.
+    done: HashSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    properties: Value,
+}
+
+impl StreamParser for Dialogue {
+    fn line(&mut self, line: &[u8]) -> Vec<EventBody> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return vec![];
+        }
+        self.read(line)
+            .unwrap_or_else(|| self.stream.not_understood(line))
+    }
+
+    fn stderr(&mut self, line: &[u8]) {
+        self.stream.stderr(line);
+    }
+
+    fn asked(&mut self) -> Vec<Asked> {
+        self.asking.take()
+    }
+
+    fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
+        self.asking.reply(call_id, given)
+    }
+
+    fn stop(&self) -> Option<String> {
+        self.stream.stop()
+    }
+
+    fn finish(self: Box<Self>, end: &End) -> Ran {
+        let mut ran = Box::new(self.stream).finish(end);
+        let begun = self.running.values().filter_map(ToolPart::note);
+        ran.trail.extend(begun);
+        ran.tools_run = ran.tools_run.max(self.calls.len() as u64);
+        ran.denied.extend(self.asking.unanswered());
+        ran
+    }
+}
+
+impl Dialogue {
+    /// None: not understood.
+    fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
+        let Event {
+            kind,
+            mut properties,
+        } = serde_json::from_slice(line).ok()?;
+        match kind.as_str() {
+            SESSION => {
+                let named = properties["sessionID"].as_str()?.to_owned();
+                Some(self.stream.session(Some(named)))
+            }
+            "message.part.updated" => self.part(properties["part"].take()),
+            "permission.asked" => {
+                let call = properties["tool"]["callID"].as_str().unwrap_or_default();
+                self.asking.permission(&properties, self.running.get(call))
+            }
+            "question.asked" => self.asking.question(&properties),
+            // Of several, the first is the cause.
+            "session.error" if self.stream.has_failed() => Some(vec![]),
+            "session.error" => self
+                .stream
+                .said("error", Value::Null, properties.get("error")),
+            "session.status" => Some(retry(&properties["status"]).into_iter().collect()),
+            "permission.replied" | "question.replied" | "question.rejected" | "session.idle"
+            | END => Some(vec![]),
+            _ => None,
+        }
+    }
+
+    /// A part is reported as often as it changes; what counts is when it is complete.
+    fn part(&mut self, part: Value) -> Option<Vec<EventBody>> {
+        let id = part["id"].as_str().unwrap_or_default().to_owned();
+        let ended = !part["time"]["end"].is_null();
+        let kind = match part["type"].as_str()? {
+            "step-start" => "step_start",
+            "step-finish" => "step_finish",
+            "text" if ended => "text",
+            "reasoning" if ended => "reasoning",
+            "tool" => return self.tool(part, id),
+            _ => return Some(vec![]),
+        };
+        if !self.done.insert(id) {
+            return Some(vec![]);
+        }
+        self.stream.said(kind, part, None)
+    }
+
+    fn tool(&mut self, part: Value, id: String) -> Option<Vec<EventBody>> {
+        let tool = ToolPart::deserialize(&part).ok()?;
+        if tool.runs() {
+            self.calls.insert(tool.id().to_owned());
+            self.running.insert(tool.id().to_owned(), tool);
+            return Some(vec![]);
+        }
+        if !tool.ended() || !self.done.insert(id) {
+            return Some(vec![]);
+        }
+        self.running.remove(tool.id());
+        self.stream.said("tool_use", part, None)
+    }
+}
+
+/// The API failed and is asked again, which `run` does in silence.
+fn retry(status: &Value) -> Option<EventBody> {
+    let again = status["type"] == "retry";
+    let why = status["message"].as_str().unwrap_or("it did not say why");
+    again.then(|| {
+        EventBody::notice(format!(
+            "The API failed and is tried again ({}): {why}",
+            status["attempt"]
+        ))
+    })
+}

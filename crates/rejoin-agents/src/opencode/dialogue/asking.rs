@@ -1,0 +1,161 @@
+//! What the CLI asks, and how it is answered.
+
+use std::collections::BTreeMap;
+
+use rejoin_core::{Asked, Choice, EventBody, Given, QuestionItem, QuestionKind, QuestionOption};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::serve::{AnswerTo, ServeAnswer, line};
+use super::super::tool::{EDITORS, ToolPart};
+use crate::denial::denial;
+use crate::stream::{Denied, Reply};
+
+/// Its questions, under the name of the tool that asks them.
+const QUESTION: &str = "question";
+
+#[derive(Default)]
+pub(super) struct Asking {
+    asked: Vec<Asked>,
+    /// All that was asked so far, by its id.
+    known: BTreeMap<String, Asked>,
+    /// Questions that were not answered. (A denied call is seen in the stream.)
+    unanswered: Vec<Denied>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    question: String,
+    #[serde(default)]
+    options: Vec<QuestionOption>,
+    #[serde(default)]
+    multiple: bool,
+}
+
+impl Asking {
+    /// `call`: the call that needs it.
+    pub(super) fn permission(
+        &mut self,
+        wanted: &Value,
+        call: Option<&ToolPart>,
+    ) -> Option<Vec<EventBody>> {
+        let id = wanted["id"].as_str()?;
+        let permission = wanted["permission"].as_str()?;
+        let its_own = |call: &&ToolPart| {
+            let edits = permission == "edit" && EDITORS.contains(&call.name());
+            edits || permission == call.name()
+        };
+        let (tool, input) = match call {
+            Some(call) if its_own(&call) => (call.name(), call.input().clone()),
+            // Something about a call: another folder, the same thing again and again.
+            Some(call) => (permission, about(call, wanted)),
+            None => (permission, wanted["metadata"].clone()),
+        };
+        self.put(Asked {
+            call_id: id.to_owned(),
+            kind: QuestionKind::Approval,
+            tool: tool.to_owned(),
+            input,
+            questions: vec![],
+        });
+        Some(vec![])
+    }
+
+    pub(super) fn question(&mut self, wanted: &Value) -> Option<Vec<EventBody>> {
+        let id = wanted["id"].as_str()?;
+        let items = Vec::<Item>::deserialize(&wanted["questions"]).ok()?;
+        let items = items.into_iter().enumerate();
+        let questions = items.map(|(at, item)| QuestionItem {
+            id: (at + 1).to_string(),
+            text: item.question,
+            options: item.options,
+            multi: item.multiple,
+        });
+        self.put(Asked {
+            call_id: id.to_owned(),
+            kind: QuestionKind::Question,
+            tool: QUESTION.to_owned(),
+            input: json!({"questions": wanted["questions"]}),
+            questions: questions.collect(),
+        });
+        Some(vec![])
+    }
+
+    fn put(&mut self, asked: Asked) {
+        if self.known.contains_key(&asked.call_id) {
+            return;
+        }
+        self.known.insert(asked.call_id.clone(), asked.clone());
+        self.asked.push(asked);
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    pub(super) fn reply(&mut self, id: &str, given: Option<&Given>) -> Option<Reply> {
+        let asked = self.known.get(id)?;
+        let message = denial(asked.kind, given);
+        let (to, body) = match (asked.kind, &message, given) {
+            // With a reason the model goes on; else the turn ends here.
+            (QuestionKind::Approval, Some(message), _) => (
+                AnswerTo::Permission,
+                json!({"reply": "reject", "message": message}),
+            ),
+            (QuestionKind::Approval, None, given) => {
+                let always = given.is_some_and(|given| given.decision == Choice::Always);
+                let reply = if always { "always" } else { "once" };
+                (AnswerTo::Permission, json!({"reply": reply}))
+            }
+            (QuestionKind::Question, Some(message), _) => {
+                let each = asked.questions.iter().map(|_| json!([message]));
+                let answers: Vec<Value> = each.collect();
+                (AnswerTo::Question, json!({"answers": answers}))
+            }
+            (QuestionKind::Question, None, given) => {
+                let answers = answers(asked, given?);
+                (AnswerTo::Question, json!({"answers": answers}))
+            }
+        };
+        let known = |denied: &Denied| denied.id == id;
+        if message.is_some()
+            && asked.kind == QuestionKind::Question
+            && !self.unanswered.iter().any(known)
+        {
+            self.unanswered.push(Denied {
+                tool: asked.tool.clone(),
+                id: id.to_owned(),
+                input: asked.input.to_string(),
+            });
+        }
+        let answer = ServeAnswer {
+            to,
+            id: id.to_owned(),
+            body,
+        };
+        Some(Reply {
+            line: line(&answer),
+            message,
+        })
+    }
+
+    pub(super) fn unanswered(self) -> Vec<Denied> {
+        self.unanswered
+    }
+}
+
+fn about(call: &ToolPart, wanted: &Value) -> Value {
+    let mut input = call.input().clone();
+    if !input.is_object() {
+        input = json!({});
+    }
+    input["tool"] = json!(call.name());
+    input["patterns"] = wanted["patterns"].clone();
+    input
+}
+
+/// By place; other words than the options are taken too.
+fn answers(asked: &Asked, given: &Given) -> Vec<Vec<String>> {
+    let of = |item: &QuestionItem| given.answers.get(&item.id).cloned().unwrap_or_default();
+    asked.questions.iter().map(of).collect()
+}

@@ -1,0 +1,21 @@
+//! Agents whose process takes one prompt after the other.
+
+/// Reads what a process prints in one turn.
+pub trait StayReader {
+    fn line(&mut self, line: &[u8]);
+
+    /// What the process is told, a line of its stdin.
+    fn told(&mut self, line: &[u8]);
+
+    fn standing(&self) -> Standing;
+}
+
+/// How far a turn has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Runs,
+    /// Its last word is said; something that belongs to it is still to come.
+    Trails,
+    /// True: the process may take the next prompt.
+    Over(bool),
+}
