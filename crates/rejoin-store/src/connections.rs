@@ -16,7 +16,7 @@ use crate::db::{Ask, Val, one};
 use crate::engine::Connection;
 use crate::error::{Error, Result};
 use crate::open::postgres::Server;
-use crate::{conversations, messages, pins, turns};
+use crate::{attempts, conversations, messages, pins, turns};
 
 /// How long a transaction waits for another one of this process.
 const WRITER_MAY_TAKE: Duration = Duration::from_secs(30);
@@ -130,10 +130,10 @@ impl Store {
     /// it, and then nobody waits for it. What goes wrong goes wrong again when it is used.
     pub async fn expect_end(&self) {
         let end = [
-            turns::ADVANCE_SPOOL,
+            attempts::ADVANCE_SPOOL,
             conversations::NEIGHBOURS,
             pins::CONFIRM,
-            turns::END_ATTEMPT,
+            attempts::END_ATTEMPT,
             turns::END_TURN,
             conversations::STAMP,
             messages::BY_ID,

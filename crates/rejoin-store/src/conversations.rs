@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct NewConversation {
     pub id: ConversationId,
+    pub namespace: String,
     pub key: Option<String>,
     pub title: String,
     pub agent: AgentName,
@@ -32,6 +33,8 @@ pub struct Parent {
 #[derive(Debug, Clone)]
 pub struct Conversation {
     pub id: ConversationId,
+    /// Whose it is; commands on the store itself use the one without a name.
+    pub namespace: String,
     pub handle: Handle,
     pub key: Option<String>,
     pub title: String,
@@ -51,6 +54,8 @@ pub struct Conversation {
     pub opened_until: Option<i64>,
     /// No turn of it resumes.
     pub fresh: bool,
+    /// What a message does that finds it idle: `auto`, `ask` or `never`.
+    pub continues: String,
     pub created_at: i64,
     pub updated_at: i64,
 }
@@ -82,6 +87,7 @@ impl Conversation {
 /// Which conversations to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
+    pub namespace: String,
     pub workdir: Option<String>,
     pub agent: Option<String>,
     /// `idle`, `queued`, `running` or `waiting`.
@@ -95,14 +101,14 @@ pub struct ListFilter {
 
 pub(crate) const STAMP: &str = "update conversations set updated_at = $2 where id = $1";
 pub(crate) const NEIGHBOURS: &str = "select handle from
-    (select handle from conversations where handle < $1 order by handle desc limit 1) as below
+    (select handle from conversations where namespace = (select namespace from conversations where handle = $1) and handle < $1 order by handle desc limit 1) as below
     union all select handle from
-    (select handle from conversations where handle > $1 order by handle limit 1) as above";
+    (select handle from conversations where namespace = (select namespace from conversations where handle = $1) and handle > $1 order by handle limit 1) as above";
 
 impl Tx {
     pub async fn add_conversation(&mut self, new: &NewConversation) -> Result<()> {
-        let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings, created_at, updated_at, parent_id, parent_seq)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, '{}', $9, $9, $10, $11)";
+        let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings, created_at, updated_at, parent_id, parent_seq, namespace)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, '{}', $9, $9, $10, $11, $12)";
         let values = vals![
             new.id.uuid(),
             Handle::of(new.id).letters(),
@@ -115,9 +121,28 @@ impl Tx {
             new.now,
             new.parent.map(|p| p.id.uuid()),
             new.parent.map(|p| p.seq),
+            new.namespace.as_str(),
         ];
         self.run(sql, values).await?;
         Ok(())
+    }
+
+    /// Under which key it was asked for to be made.
+    pub async fn set_conversation_key(&mut self, id: ConversationId, key: &str) -> Result<()> {
+        let sql = "update conversations set client_key = $2 where id = $1";
+        self.run(sql, vals![id.uuid(), key]).await?;
+        Ok(())
+    }
+
+    /// The one that was made when this key was given before.
+    pub async fn conversation_made_for(
+        &mut self,
+        namespace: &str,
+        key: &str,
+    ) -> Result<Option<Conversation>> {
+        let sql = "select * from conversations where namespace = $1 and client_key = $2";
+        let found = one(self, sql, vals![namespace, key]).await?;
+        found.as_ref().map(read).transpose()
     }
 
     /// The newest turn decides who answers next, and where.
@@ -180,7 +205,7 @@ impl Tx {
     /// All that `rejoin set`, `rename` and `archive` can change.
     pub async fn keep_conversation(&mut self, c: &Conversation) -> Result<()> {
         let sql = "update conversations set key = $2, title = $3, agent = $4, workdir = $5, permission = $6,
-                scope = $7, settings = $8, fresh = $9, archived_at = $10 where id = $1";
+                scope = $7, settings = $8, fresh = $9, archived_at = $10, continues = $11 where id = $1";
         let values = vals![
             c.id.uuid(),
             c.key.clone(),
@@ -192,6 +217,7 @@ impl Tx {
             serde_json::to_string(&c.settings)?,
             i64::from(c.fresh),
             c.archived_at,
+            c.continues.as_str(),
         ];
         self.must(sql, values, "the conversation is gone").await
     }
@@ -232,8 +258,12 @@ impl Tx {
         by_id(self, id).await
     }
 
-    pub async fn conversation_by_key(&mut self, key: &str) -> Result<Option<Conversation>> {
-        by_key(self, key).await
+    pub async fn conversation_by_key(
+        &mut self,
+        namespace: &str,
+        key: &str,
+    ) -> Result<Option<Conversation>> {
+        by_key(self, namespace, key).await
     }
 }
 
@@ -242,8 +272,12 @@ impl Read {
         by_id(self, id).await
     }
 
-    pub async fn conversation_by_key(&mut self, key: &str) -> Result<Option<Conversation>> {
-        by_key(self, key).await
+    pub async fn conversation_by_key(
+        &mut self,
+        namespace: &str,
+        key: &str,
+    ) -> Result<Option<Conversation>> {
+        by_key(self, namespace, key).await
     }
 
     /// Those that somebody has open, or had.
@@ -253,10 +287,14 @@ impl Read {
     }
 
     /// At most three whose handle begins so: none, the one, or proof that it is not unique.
-    pub async fn conversations_by_handle(&mut self, prefix: &str) -> Result<Vec<Conversation>> {
-        let sql = "select * from conversations where handle >= $1 and handle < $2 order by handle limit 3";
+    pub async fn conversations_by_handle(
+        &mut self,
+        namespace: &str,
+        prefix: &str,
+    ) -> Result<Vec<Conversation>> {
+        let sql = "select * from conversations where namespace = $3 and handle >= $1 and handle < $2 order by handle limit 3";
         // Handles use the letters k to z, so `{` is above all of them.
-        let found = rows(self, sql, vals![prefix, format!("{prefix}{{")]).await?;
+        let found = rows(self, sql, vals![prefix, format!("{prefix}{{"), namespace]).await?;
         found.iter().map(read).collect()
     }
 
@@ -272,10 +310,14 @@ impl Read {
     }
 
     /// The one last used in this folder.
-    pub async fn last_conversation_in(&mut self, workdir: &str) -> Result<Option<Conversation>> {
-        let sql = "select * from conversations where workdir = $1 and redirect_to is null and archived_at is null
+    pub async fn last_conversation_in(
+        &mut self,
+        namespace: &str,
+        workdir: &str,
+    ) -> Result<Option<Conversation>> {
+        let sql = "select * from conversations where namespace = $2 and workdir = $1 and redirect_to is null and archived_at is null
             order by updated_at desc limit 1";
-        one(self, sql, vals![workdir])
+        one(self, sql, vals![workdir, namespace])
             .await?
             .as_ref()
             .map(read)
@@ -284,7 +326,7 @@ impl Read {
 
     pub async fn list_conversations(&mut self, filter: &ListFilter) -> Result<Vec<Conversation>> {
         let sql = "select * from conversations
-            where redirect_to is null and ($7 = 1) = (archived_at is not null)
+            where namespace = $8 and redirect_to is null and ($7 = 1) = (archived_at is not null)
               and ($1 is null or workdir = $1) and ($2 is null or agent = $2)
               and ($3 is null or updated_at < $3 or (updated_at = $3 and id < $4))
               and ($6 is null
@@ -302,7 +344,8 @@ impl Read {
             id,
             filter.limit,
             filter.state.clone(),
-            i64::from(filter.archived)
+            i64::from(filter.archived),
+            filter.namespace.as_str(),
         ];
         rows(self, sql, values).await?.iter().map(read).collect()
     }
@@ -327,9 +370,9 @@ async fn by_id(at: &mut impl Ask, id: ConversationId) -> Result<Option<Conversat
         .transpose()
 }
 
-async fn by_key(at: &mut impl Ask, key: &str) -> Result<Option<Conversation>> {
-    let sql = "select * from conversations where key = $1";
-    one(at, sql, vals![key])
+async fn by_key(at: &mut impl Ask, namespace: &str, key: &str) -> Result<Option<Conversation>> {
+    let sql = "select * from conversations where namespace = $1 and key = $2";
+    one(at, sql, vals![namespace, key])
         .await?
         .as_ref()
         .map(read)
@@ -340,6 +383,7 @@ fn read(row: &Row) -> Result<Conversation> {
     let id = ConversationId::from_uuid(row.id("id")?);
     Ok(Conversation {
         id,
+        namespace: row.text("namespace")?,
         handle: Handle::of(id),
         key: row.maybe_text("key")?,
         title: row.text("title")?,
@@ -364,6 +408,7 @@ fn read(row: &Row) -> Result<Conversation> {
         opened_by: row.maybe_text("opened_by")?,
         opened_until: row.maybe_int("opened_until")?,
         fresh: row.int("fresh")? != 0,
+        continues: row.text("continues")?,
         created_at: row.int("created_at")?,
         updated_at: row.int("updated_at")?,
     })

@@ -66,6 +66,8 @@ impl Tx {
             self.run(sql, vals![id.uuid(), to.uuid()]).await?;
             let sql = "update events set conversation_id = $2 where turn_id = $1";
             self.run(sql, vals![id.uuid(), to.uuid()]).await?;
+            let sql = "update questions set conversation_id = $2 where turn_id = $1";
+            self.run(sql, vals![id.uuid(), to.uuid()]).await?;
         }
         for id in &what.pins {
             let sql = "update pins set conversation_id = $2 where id = $1";

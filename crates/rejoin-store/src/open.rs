@@ -31,6 +31,18 @@ const MIGRATIONS: &[(i64, &str)] = &[
         4,
         include_str!("../../../migrations/sqlite/0004_leases.sql"),
     ),
+    (
+        5,
+        include_str!("../../../migrations/sqlite/0005_questions.sql"),
+    ),
+    (
+        6,
+        include_str!("../../../migrations/sqlite/0006_namespaces.sql"),
+    ),
+    (
+        7,
+        include_str!("../../../migrations/sqlite/0007_deliveries.sql"),
+    ),
 ];
 
 /// How long a writer waits for another process's transaction.
@@ -57,8 +69,8 @@ impl Store {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
-            // Every commit outlives every process. A power cut may take back what the command that
-            // was running had committed, as a whole and in order; when it ends it is on the disk.
+            // Every commit outlives every process. A power cut may take back the newest of them, in
+            // order: those since the log was last written back, or the system last wrote by itself.
             .synchronous(SqliteSynchronous::Normal)
             .foreign_keys(true)
             .busy_timeout(BUSY);

@@ -44,7 +44,7 @@ pub(crate) struct Confirmed {
     pub(crate) machine: String,
     #[serde(default)]
     home: String,
-    files: Vec<FileMark>,
+    pub(crate) files: Vec<FileMark>,
     cursor: Option<String>,
     total: Option<Micros>,
     #[serde(default)]
@@ -53,6 +53,8 @@ pub(crate) struct Confirmed {
     model: Option<String>,
     provider: Option<String>,
     compacted: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
 }
 
 /// Could it be read back?
@@ -118,7 +120,7 @@ impl Tx {
 
     /// Writes ahead that a turn uses a confirmed session.
     pub async fn open_pin(&mut self, id: PinId, turn: TurnId, now: i64) -> Result<()> {
-        let sql = "update pins set state = 'open', open_turn = $2, updated_at = $3 where id = $1 and state = 'confirmed'";
+        let sql = "update pins set state = 'open', open_turn = $2, updated_at = $3 where id = $1 and (state = 'confirmed' or (state = 'open' and open_turn = $2))";
         self.must(
             sql,
             vals![id.uuid(), turn.uuid(), now],
@@ -404,6 +406,7 @@ impl From<&Pin> for Confirmed {
             model: pin.model.clone(),
             provider: pin.provider.clone(),
             compacted: pin.compacted,
+            instructions: pin.instructions.clone(),
         }
     }
 }
@@ -441,6 +444,7 @@ impl Confirmed {
             provider: self.provider,
             failures,
             compacted: self.compacted,
+            instructions: self.instructions,
         }
     }
 }

@@ -30,6 +30,7 @@ pub const HIT_ENDS: char = '\u{3}';
 /// What to look for.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
+    pub namespace: String,
     pub text: String,
     pub agent: Option<String>,
     pub workdir: Option<String>,
@@ -48,7 +49,7 @@ macro_rules! found {
             join messages m on m.n = messages_text.rowid
             join conversations c on c.id = m.conversation_id
             where messages_text match $1 and m.removed_at is null and m.seq is not null
-              and c.redirect_to is null
+              and c.redirect_to is null and c.namespace = $5
               and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
             order by ",
             $order,
@@ -81,7 +82,8 @@ impl Read {
             words.as_str(),
             search.agent.clone(),
             search.workdir.clone(),
-            search.limit
+            search.limit,
+            search.namespace.as_str(),
         ];
         let mut hits = vec![];
         for row in rows(self, sql, values).await? {

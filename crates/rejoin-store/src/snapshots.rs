@@ -56,6 +56,7 @@ pub struct Snapshot {
     pub pin: PinId,
     pub agent: AgentName,
     pub session: SessionId,
+    /// Taken in the middle of a turn: only what was confirmed before that is used of it.
     pub open: bool,
     pub value: ScopeValue,
     pub messages: u64,
@@ -117,6 +118,27 @@ pub enum Unusable {
     Damaged,
     #[error("it was written by a newer rejoin")]
     Newer,
+}
+
+impl Manifest {
+    /// Without what was added since it was confirmed; none: what was confirmed is not in it.
+    #[must_use]
+    pub fn cut_back(mut self) -> Option<Self> {
+        let mark = self.confirmed.files.first()?;
+        let main = self.files.first_mut()?;
+        if main.length < mark.length {
+            return None;
+        }
+        let mut before = 0;
+        main.chunks.0.retain(|at| {
+            let needed = before < mark.length;
+            before += u64::from(at.length);
+            needed
+        });
+        main.length = mark.length;
+        main.hash.clone_from(&mark.hash);
+        Some(self)
+    }
 }
 
 impl Snapshot {
@@ -241,6 +263,16 @@ impl Tx {
         ];
         self.run(sql, values).await?;
         Ok(true)
+    }
+
+    /// Those of turns that ran, when what they serve for is there confirmed. `all`: whatever they hold.
+    pub async fn forget_open_snapshots(&mut self, pin: PinId, all: bool) -> Result<()> {
+        let sql = "delete from snapshots where pin_id = $1 and state = 'open' and kept = 0
+            and ($2 = 1 or exists (select 1 from snapshots other
+                where other.pin_id = $1 and other.state = 'confirmed' and other.manifest is not null
+                and other.value = snapshots.value))";
+        self.run(sql, vals![pin.uuid(), i64::from(all)]).await?;
+        Ok(())
     }
 
     /// Chunks, each once. One that is there is as good as new.

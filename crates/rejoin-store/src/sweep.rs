@@ -72,6 +72,24 @@ pub enum Progress {
     Listing(u64),
     /// Objects removed, of so many.
     Removing(u64, u64),
+    /// Something was done that others see, or is about to be.
+    At(Stage),
+}
+
+/// Between any two of these whoever sweeps may die: the next sweep goes on from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Snapshots are given up, not committed yet.
+    Expiring,
+    Expired,
+    /// It is known which chunks are named.
+    Reached,
+    /// Rows of chunks are gone, not committed yet.
+    Forgetting,
+    /// Now only a listing finds their objects.
+    Forgotten,
+    /// No object is left but what was being written.
+    Removed,
 }
 
 /// Is told how far it is.

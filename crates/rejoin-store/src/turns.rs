@@ -1,7 +1,7 @@
 //! Turns and their attempts: every change checks the state it starts from.
 
 use rejoin_core::{
-    AgentName, Context, ConversationId, Cost, Failure, MessageId, Micros, PinId, Reason, TurnId,
+    AgentName, Context, ConversationId, Cost, Failure, MessageId, Micros, Reason, TurnId,
     TurnStatus, Usage, Verdict,
 };
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,6 @@ pub(crate) const END_TURN: &str =
         usage = $7, cost = $8, context = $9, denied = $10, error = $11, saved = $12, summary = $13,
         ended_at = $14, holder = null
     where id = $1 and fence = $2 and status in ('running', 'waiting', 'queued')";
-pub(crate) const END_ATTEMPT: &str =
-    "update attempts set status = $3, session_id = coalesce($4, session_id)
-    where turn_id = $1 and n = $2";
-pub(crate) const ADVANCE_SPOOL: &str = "update attempts set spool = $4
-    where turn_id = $1 and n = $3 and spool <= $4
-        and exists (select 1 from turns where id = $1 and fence = $2 and status in ('running', 'waiting'))";
 
 #[derive(Debug, Clone)]
 pub struct NewTurn<'a> {
@@ -109,29 +103,13 @@ pub struct Ending<'a> {
     pub now: i64,
 }
 
-/// One run of a CLI.
-#[derive(Debug, Clone)]
-pub struct Attempt {
-    pub n: i64,
-    pub verdict: Verdict,
-    pub reason: Option<Reason>,
-    /// `running`, `refused`, or the status of the turn it ended.
-    pub status: String,
-    pub session_id: String,
-    pub pin: PinId,
-    pub prompt_id: String,
-    /// Whatever the runner needs to settle it, also in another process.
-    pub plan: Value,
-    /// Bytes of the spool whose events are committed.
-    pub spool: i64,
-}
-
-const FASTER: &str = "somebody else has taken this turn over";
+pub(crate) const FASTER: &str = "somebody else has taken this turn over";
 
 impl Tx {
     pub async fn add_turn(&mut self, new: &NewTurn<'_>) -> Result<()> {
-        let sql = "insert into turns (id, conversation_id, message_id, agent, status, request, client_key, fence, cancel, record, denied, saved, machine, summary, created_at, holder, started_at)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, 0, '{}', '[]', 'local_only', $9, '', $10, $11, $12)";
+        let sql = "insert into turns (id, conversation_id, message_id, agent, status, request, client_key, fence, cancel, record, denied, saved, machine, summary, created_at, holder, started_at, namespace)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, 0, '{}', '[]', 'local_only', $9, '', $10, $11, $12,
+                (select namespace from conversations where id = $2))";
         let (status, fence) = match new.holder {
             Some(_) => (TurnStatus::Running, 1),
             None => (TurnStatus::Queued, 0),
@@ -258,67 +236,13 @@ impl Tx {
         Ok(())
     }
 
-    pub async fn add_attempt(&mut self, turn: TurnId, a: &Attempt) -> Result<()> {
-        let sql = "insert into attempts (turn_id, n, verdict, reason, status, session_id, pin_id, prompt_id, plan, spool)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-        let values = vals![
-            turn.uuid(),
-            a.n,
-            a.verdict.as_str(),
-            a.reason.map(Reason::as_str),
-            a.status.as_str(),
-            a.session_id.as_str(),
-            a.pin.uuid(),
-            a.prompt_id.as_str(),
-            a.plan.to_string(),
-            a.spool,
-        ];
-        self.run(sql, values).await?;
-        Ok(())
-    }
-
-    /// `session`: if it was not known before.
-    pub async fn end_attempt(
-        &mut self,
-        turn: TurnId,
-        n: i64,
-        status: &str,
-        session: Option<&str>,
-    ) -> Result<()> {
-        self.run(END_ATTEMPT, vals![turn.uuid(), n, status, session])
-            .await?;
-        Ok(())
-    }
-
-    /// Drops the attempts of a turn for which nothing was started.
-    pub async fn forget_attempts(&mut self, turn: TurnId) -> Result<()> {
-        self.run(
-            "delete from attempts where turn_id = $1",
-            vals![turn.uuid()],
-        )
-        .await?;
-        Ok(())
-    }
-
-    /// Notes how far the spool is read, if whoever says so still holds the turn.
-    pub async fn advance_spool(
-        &mut self,
-        turn: TurnId,
-        fence: i64,
-        n: i64,
-        spool: i64,
-    ) -> Result<()> {
-        self.must(ADVANCE_SPOOL, vals![turn.uuid(), fence, n, spool], FASTER)
-            .await
-    }
-
     pub async fn turn(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
         turn(self, id).await
     }
 
-    pub async fn turn_by_key(&mut self, key: &str) -> Result<Option<StoredTurn>> {
-        let sql = "select * from turns where client_key = $1";
-        one(self, sql, vals![key])
+    pub async fn turn_by_key(&mut self, namespace: &str, key: &str) -> Result<Option<StoredTurn>> {
+        let sql = "select * from turns where namespace = $1 and client_key = $2";
+        one(self, sql, vals![namespace, key])
             .await?
             .as_ref()
             .map(read)
@@ -336,10 +260,6 @@ impl Tx {
         oldest_queued(self, c).await
     }
 
-    pub async fn attempts(&mut self, id: TurnId) -> Result<Vec<Attempt>> {
-        attempts(self, id).await
-    }
-
     pub async fn unfinished_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
         unfinished(self, c).await
     }
@@ -352,10 +272,6 @@ impl Tx {
 impl Read {
     pub async fn turn(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
         turn(self, id).await
-    }
-
-    pub async fn attempts(&mut self, id: TurnId) -> Result<Vec<Attempt>> {
-        attempts(self, id).await
     }
 
     pub async fn turns_of(&mut self, c: ConversationId) -> Result<Vec<StoredTurn>> {
@@ -378,6 +294,15 @@ impl Read {
 
     pub async fn oldest_queued(&mut self, c: ConversationId) -> Result<Option<TurnId>> {
         oldest_queued(self, c).await
+    }
+
+    /// Conversations in which something waits that was accepted on this machine.
+    pub async fn queued_conversations(&mut self, machine: &str) -> Result<Vec<ConversationId>> {
+        let sql =
+            "select distinct conversation_id from turns where status = 'queued' and machine = $1";
+        let found = rows(self, sql, vals![machine]).await?;
+        let id = |row: &Row| Ok(ConversationId::from_uuid(row.id("conversation_id")?));
+        found.iter().map(id).collect()
     }
 
     /// Every turn that somebody holds, or held.
@@ -437,31 +362,6 @@ async fn unfinished(at: &mut impl Ask, c: ConversationId) -> Result<Option<Store
         .as_ref()
         .map(read)
         .transpose()
-}
-
-async fn attempts(at: &mut impl Ask, id: TurnId) -> Result<Vec<Attempt>> {
-    let found = rows(
-        at,
-        "select * from attempts where turn_id = $1 order by n",
-        vals![id.uuid()],
-    )
-    .await?;
-    found
-        .iter()
-        .map(|row| {
-            Ok(Attempt {
-                n: row.int("n")?,
-                verdict: row.word("verdict")?,
-                reason: row.maybe_word("reason")?,
-                status: row.text("status")?,
-                session_id: row.text("session_id")?,
-                pin: PinId::from_uuid(row.id("pin_id")?),
-                prompt_id: row.text("prompt_id")?,
-                plan: row.json("plan")?,
-                spool: row.int("spool")?,
-            })
-        })
-        .collect()
 }
 
 fn read(row: &Row) -> Result<StoredTurn> {

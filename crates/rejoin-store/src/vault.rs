@@ -193,12 +193,19 @@ impl Vault {
         })
     }
 
-    /// All the bytes of a file, in order.
+    /// All the bytes of a file, in order. Of its last chunk only those that belong to it.
     pub async fn fetch(
         &self,
         file: &ManifestFile,
         to: &mut (dyn Write + Send),
     ) -> std::result::Result<(), Lost> {
+        let mut left = file.length;
+        let mut write = |plain: &[u8]| {
+            let most = usize::try_from(left).unwrap_or(usize::MAX);
+            let these = &plain[..plain.len().min(most)];
+            left -= these.len() as u64;
+            to.write_all(these)
+        };
         match &self.blobs {
             Blobs::Database => {
                 for some in file.chunks.0.chunks(TOGETHER) {
@@ -212,7 +219,7 @@ impl Vault {
                             Some(sealed) => self.open(at, &sealed)?,
                             None => self.chunk(at).await?,
                         };
-                        to.write_all(&plain)?;
+                        write(&plain)?;
                     }
                 }
             }
@@ -220,7 +227,7 @@ impl Vault {
                 let chunks = stream::iter(file.chunks.0.iter().map(|at| self.chunk(at)));
                 let mut chunks = chunks.buffered(AT_ONCE);
                 while let Some(plain) = chunks.try_next().await? {
-                    to.write_all(&plain)?;
+                    write(&plain)?;
                 }
             }
         }

@@ -10,12 +10,15 @@ mod suite {
     mod engines;
 
     mod archive;
+    mod events;
     mod history;
     mod leases;
     mod objects;
+    mod open;
     mod pins;
     mod places;
     mod postgres;
+    mod questions;
     mod schema;
     mod search;
     mod sweep;

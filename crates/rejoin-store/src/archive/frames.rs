@@ -247,6 +247,7 @@ fn follows(last: Option<Kind>, kind: Kind) -> bool {
 /// The last bytes of an archive stand for all of it: two with the same end are the same, if both are
 /// whole.
 pub fn end_of(from: &mut (impl Read + std::io::Seek)) -> Result<[u8; 32], BadArchive> {
+    ArchiveReader::begin(&mut *from)?;
     let mut end = [0; HEAD + HASH];
     let back = end.len() as i64;
     from.seek(std::io::SeekFrom::End(-back))

@@ -30,6 +30,8 @@ pub struct Arrival {
     pub over: Option<Here>,
     /// Under other ids.
     pub copy: Option<Renaming>,
+    /// Whose it will be.
+    pub namespace: String,
     /// The key it gets here.
     pub key: Option<String>,
     pub workdir: String,
@@ -242,15 +244,19 @@ impl Putting<'_> {
     async fn new_conversation(&mut self, row: &ConversationRow) -> Result<()> {
         let key = self.arrival.key.clone();
         if let Some(key) = &key
-            && self.tx.conversation_by_key(key).await?.is_some()
+            && self
+                .tx
+                .conversation_by_key(&self.arrival.namespace, key)
+                .await?
+                .is_some()
         {
             return Err(ArchiveError::KeyTaken(key.clone()));
         }
         let mut settings = row.settings.clone();
         self.imported.tools_dropped = narrowed::settings(&mut settings);
         let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings,
-                created_at, updated_at, fresh, outside_cost)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+                created_at, updated_at, fresh, outside_cost, namespace)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
         let values = vals![
             self.c.uuid(),
             Handle::of(self.c).letters(),
@@ -265,6 +271,7 @@ impl Putting<'_> {
             row.updated_at,
             i64::from(row.fresh),
             row.outside_cost,
+            self.arrival.namespace.as_str(),
         ];
         self.tx.run(sql, values).await?;
         Ok(())

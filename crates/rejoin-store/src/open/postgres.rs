@@ -32,6 +32,18 @@ const MIGRATIONS: &[(i64, &str)] = &[
         4,
         include_str!("../../../../migrations/postgres/0004_leases.sql"),
     ),
+    (
+        5,
+        include_str!("../../../../migrations/postgres/0005_questions.sql"),
+    ),
+    (
+        6,
+        include_str!("../../../../migrations/postgres/0006_namespaces.sql"),
+    ),
+    (
+        7,
+        include_str!("../../../../migrations/postgres/0007_deliveries.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);

@@ -29,7 +29,7 @@ macro_rules! found {
             where t.words @@ ",
             query!(),
             " and m.removed_at is null and m.seq is not null
-              and c.redirect_to is null
+              and c.redirect_to is null and c.namespace = $5
               and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
             order by ",
             $($order,)+
@@ -67,7 +67,8 @@ pub(super) async fn search(read: &mut Read, search: &Search) -> Result<Vec<Hit>>
         query.as_str(),
         search.agent.clone(),
         search.workdir.clone(),
-        search.limit
+        search.limit,
+        search.namespace.as_str(),
     ];
     let mut hits = vec![];
     for row in rows(read, sql, values).await? {

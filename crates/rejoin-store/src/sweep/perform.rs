@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures_util::stream::{self, StreamExt as _};
 
 use super::reach::Reach;
-use super::{GRACE, Progress, SweepPlan, Unnamed, Watcher, known};
+use super::{GRACE, Progress, Stage, SweepPlan, Unnamed, Watcher, known};
 use crate::blobs::{ObjectName, Objects};
 use crate::error::{Error, Result};
 use crate::vault::Vault;
@@ -38,7 +38,9 @@ impl Vault {
             for over in some {
                 expired += u64::from(tx.expire_snapshot(over.id, &over.why, plan.now).await?);
             }
+            watch(Progress::At(Stage::Expiring));
             tx.commit().await?;
+            watch(Progress::At(Stage::Expired));
             swept.expired += expired;
         }
         // Found out anew: what was planned may be in use by now.
@@ -47,6 +49,7 @@ impl Vault {
         let unnamed = self.unnamed(&reach).await?;
         let old: Vec<Unnamed> = unnamed.into_iter().filter(|c| c.at < over).collect();
         let mut gone = vec![];
+        watch(Progress::At(Stage::Reached));
         for some in old.chunks(TOGETHER) {
             let mut tx = self.store.begin().await?;
             reach.catch_up(&mut tx).await?;
@@ -56,7 +59,9 @@ impl Vault {
                     removed.push(chunk);
                 }
             }
+            watch(Progress::At(Stage::Forgetting));
             tx.commit().await?;
+            watch(Progress::At(Stage::Forgotten));
             swept.chunks += removed.len() as u64;
             swept.bytes += removed.iter().map(|chunk| chunk.stored).sum::<u64>();
             gone.extend(removed.iter().filter_map(|chunk| {
@@ -78,6 +83,7 @@ impl Vault {
             }
         }
         remove(&objects, gone, &mut swept, watch).await;
+        watch(Progress::At(Stage::Removed));
         objects.tidy(over).await?;
         Ok(swept)
     }

@@ -4,13 +4,14 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use rejoin_core::{
-    AgentName, ConversationId, Folder, PermissionMode, Pin, PinId, PinState, Runtime, Scope,
-    ScopeValue, Seen, SessionId, SnapshotId, TurnId, Version,
+    ConversationId, PermissionMode, Pin, Scope, ScopeValue, Seen, SnapshotId, TurnId,
 };
 use rejoin_store::{
     Arrival, Blobs, Captured, Generation, Header, ManifestFile, NewConversation, NewSnapshot,
     Sealer, Store, Vault, Which, check,
 };
+
+use super::pins;
 
 /// Bytes that nothing can be saved on, always the same.
 struct Noise {
@@ -56,39 +57,16 @@ impl Write for Same {
 
 const C: u64 = 1;
 
+/// As the session is captured here: it marks no file.
 fn pin() -> Pin {
     Pin {
-        id: PinId::from_parts(7, [7; 10]),
-        agent: AgentName::new("demo").unwrap(),
-        session: SessionId::new("s").unwrap(),
-        state: PinState::Confirmed,
         seen: Seen {
             value: ScopeValue([1; 32]),
-            messages: 2,
-            last_seq: 2,
-            last: None,
+            ..pins::pin(2).seen
         },
-        folder: Folder {
-            path: "/w".into(),
-            device: 1,
-            inode: 2,
-            checkout: None,
-        },
-        runtime: Runtime {
-            product: "demo".into(),
-            version: Version("1".into()),
-        },
-        machine: "m".into(),
-        home: String::new(),
         files: vec![],
         cursor: None,
-        total: None,
-        usage: None,
-        context: None,
-        model: None,
-        provider: None,
-        failures: 0,
-        compacted: false,
+        ..pins::pin(2)
     }
 }
 
@@ -118,6 +96,7 @@ async fn with_session(vault: &Vault, length: u64) -> Header {
     });
     let mut tx = vault.store.begin().await.unwrap();
     let new = NewConversation {
+        namespace: String::new(),
         id: conversation,
         key: None,
         title: "t".into(),
@@ -175,6 +154,7 @@ async fn goes_through(length: u64) {
     assert_eq!(contents.totals, exported.totals);
     let into = vault(&dir.path().join("into.db"), Sealer::plain()).await;
     let arrival = Arrival {
+        namespace: String::new(),
         over: None,
         copy: None,
         key: None,

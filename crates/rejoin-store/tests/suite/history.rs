@@ -24,6 +24,7 @@ async fn told(store: &Store, speakers: &[Option<usize>]) -> (ConversationId, Vec
     let c = ConversationId::from_parts(1, [7; 10]);
     let mut tx = store.begin().await.unwrap();
     let new = NewConversation {
+        namespace: String::new(),
         id: c,
         key: None,
         title: "t".into(),

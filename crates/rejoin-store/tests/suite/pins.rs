@@ -46,6 +46,7 @@ pub(crate) fn pin(n: u8) -> Pin {
         provider: None,
         failures: 0,
         compacted: false,
+        instructions: None,
     }
 }
 
@@ -57,6 +58,7 @@ async fn the_newest_sixteen_ends_are_kept(place: Place) {
     let agent = AgentName::new("demo").unwrap();
     let mut tx = store.begin().await.unwrap();
     let new = NewConversation {
+        namespace: String::new(),
         id: c,
         key: None,
         title: "t".into(),

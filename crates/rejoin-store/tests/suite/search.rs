@@ -27,6 +27,7 @@ async fn told(store: &Store, texts: &[&str]) -> (ConversationId, Vec<MessageId>)
     let agent = AgentName::new("demo").unwrap();
     let mut tx = store.begin().await.unwrap();
     let new = NewConversation {
+        namespace: String::new(),
         id: c,
         key: None,
         title: "t".into(),

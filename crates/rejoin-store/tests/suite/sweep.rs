@@ -81,6 +81,7 @@ impl Place {
         if tx.conversation(c).await.unwrap().is_none() {
             let agent = AgentName::new("demo").unwrap();
             let new = NewConversation {
+                namespace: String::new(),
                 id: c,
                 key: None,
                 title: "t".into(),
@@ -205,6 +206,7 @@ pub(super) async fn try_add(store: &Store, captured: &Captured, now: i64) -> Opt
     let id = SnapshotId::from_parts(n, [9; 10]);
     let mut tx = store.begin().await.unwrap();
     let new = NewConversation {
+        namespace: String::new(),
         id: conversation,
         key: None,
         title: "t".into(),

@@ -25,6 +25,7 @@ pub(super) async fn store_with(place: &Place, turns: u8) -> (Store, Conversation
     let agent = AgentName::new("demo").unwrap();
     let mut tx = store.begin().await.unwrap();
     let new = NewConversation {
+        namespace: String::new(),
         id: c,
         key: Some("k".into()),
         title: "t".into(),

@@ -68,15 +68,16 @@ impl Putting<'_> {
         // A copy is not the turn that the key asked for.
         let key = row.client_key.filter(|_| self.arrival.copy.is_none());
         if let Some(key) = &key
-            && let Some(other) = self.tx.turn_by_key(key).await?
+            && let Some(other) = self.tx.turn_by_key(&self.arrival.namespace, key).await?
             && other.id.uuid() != id
         {
             return Err(ArchiveError::Elsewhere("its idempotency key"));
         }
         let sql = "insert into turns (id, conversation_id, message_id, reply_id, agent, status, request, client_key, fence, cancel,
                 verdict, reason, record, model, usage, cost, context, denied, error, saved, machine, summary,
-                created_at, started_at, ended_at)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, 1, 0, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+                created_at, started_at, ended_at, namespace)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, 1, 0, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+                (select namespace from conversations where id = $2))
             on conflict (id) do update set reply_id = excluded.reply_id, status = excluded.status
             where turns.conversation_id = excluded.conversation_id";
         let request = narrowed::request(row.request, self.permission, &self.workdir);

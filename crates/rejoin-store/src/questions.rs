@@ -1,0 +1,160 @@
+//! What agents ask people, and the turns that wait for it.
+
+use rejoin_core::{Asked, ConversationId, Given, QuestionId, QuestionState, TurnId};
+
+use crate::connections::{Read, Tx};
+use crate::db::{Ask, Row, one, rows, vals};
+use crate::error::Result;
+
+#[derive(Debug, Clone)]
+pub struct NewQuestion {
+    pub id: QuestionId,
+    pub asked: Asked,
+}
+
+#[derive(Debug, Clone)]
+pub struct StoredQuestion {
+    pub id: QuestionId,
+    pub turn: TurnId,
+    pub conversation: ConversationId,
+    pub attempt: i64,
+    pub asked: Asked,
+    pub state: QuestionState,
+    pub given: Option<Given>,
+    pub by: Option<String>,
+    pub asked_at: i64,
+    pub answered_at: Option<i64>,
+}
+
+const OF_TURN: &str = "select * from questions where turn_id = $1 order by id";
+
+impl Tx {
+    /// The turn waits from now on.
+    pub async fn add_questions(
+        &mut self,
+        conversation: ConversationId,
+        turn: TurnId,
+        attempt: i64,
+        now: i64,
+        new: &[NewQuestion],
+    ) -> Result<()> {
+        let sql = "update turns set status = 'waiting' where id = $1 and status in ('running', 'waiting')";
+        self.run(sql, vals![turn.uuid()]).await?;
+        let sql = "insert into questions (id, turn_id, conversation_id, attempt, call_id, kind, tool, input, questions, state, asked_at)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10)";
+        for NewQuestion { id, asked } in new {
+            let values = vals![
+                id.uuid(),
+                turn.uuid(),
+                conversation.uuid(),
+                attempt,
+                asked.call_id.as_str(),
+                asked.kind.as_str(),
+                asked.tool.as_str(),
+                asked.input.to_string(),
+                serde_json::to_string(&asked.questions)?,
+                now,
+            ];
+            self.run(sql, values).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn answer_question(
+        &mut self,
+        id: QuestionId,
+        given: &Given,
+        by: &str,
+        now: i64,
+    ) -> Result<()> {
+        let sql =
+            "update questions set state = 'answered', decision = $2, by = $3, answered_at = $4
+            where id = $1 and state = 'pending'";
+        let values = vals![id.uuid(), serde_json::to_string(given)?, by, now];
+        let faster = "somebody else has answered it";
+        self.must(sql, values, faster).await
+    }
+
+    /// If nothing is pending any more, the turn goes on.
+    pub async fn go_on_if_answered(&mut self, turn: TurnId) -> Result<()> {
+        let sql = "update turns set status = 'running' where id = $1 and status = 'waiting'
+            and not exists (select 1 from questions where turn_id = $1 and state = 'pending')";
+        self.run(sql, vals![turn.uuid()]).await?;
+        Ok(())
+    }
+
+    /// An answer that nobody heard.
+    pub async fn reopen_question(&mut self, turn: TurnId, call: &str) -> Result<()> {
+        let sql =
+            "update questions set state = 'pending', decision = null, by = null, answered_at = null
+            where turn_id = $1 and call_id = $2 and state = 'answered'";
+        self.run(sql, vals![turn.uuid(), call]).await?;
+        Ok(())
+    }
+
+    /// Whoever asked is gone.
+    pub async fn forget_pending(&mut self, turn: TurnId) -> Result<()> {
+        let sql = "update questions set state = 'gone' where turn_id = $1 and state = 'pending'";
+        self.run(sql, vals![turn.uuid()]).await?;
+        Ok(())
+    }
+
+    /// In the order in which they were asked.
+    pub async fn questions(&mut self, turn: TurnId) -> Result<Vec<StoredQuestion>> {
+        of_turn(self, turn).await
+    }
+}
+
+impl Read {
+    /// In the order in which they were asked.
+    pub async fn questions(&mut self, turn: TurnId) -> Result<Vec<StoredQuestion>> {
+        of_turn(self, turn).await
+    }
+
+    pub async fn is_waiting(&mut self, turn: TurnId) -> Result<bool> {
+        let sql = "select 1 as found from turns where id = $1 and status = 'waiting'";
+        Ok(one(self, sql, vals![turn.uuid()]).await?.is_some())
+    }
+
+    /// Turns that wait for a person, longest first; and those that were lost while they did, as long as
+    /// nothing was said in their conversation since.
+    pub async fn waiting_turns(&mut self) -> Result<Vec<TurnId>> {
+        let sql = "select id from turns where status = 'waiting'
+            union all
+            select t.id from turns t where t.status = 'lost'
+                and exists (select 1 from questions q where q.turn_id = t.id and q.state = 'gone')
+                and not exists (select 1 from turns n where n.conversation_id = t.conversation_id and n.id > t.id)
+            order by id";
+        let found = rows(self, sql, vec![]).await?;
+        found
+            .iter()
+            .map(|row| Ok(TurnId::from_uuid(row.id("id")?)))
+            .collect()
+    }
+}
+
+async fn of_turn(at: &mut impl Ask, turn: TurnId) -> Result<Vec<StoredQuestion>> {
+    let found = rows(at, OF_TURN, vals![turn.uuid()]).await?;
+    found.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<StoredQuestion> {
+    Ok(StoredQuestion {
+        id: QuestionId::from_uuid(row.id("id")?),
+        turn: TurnId::from_uuid(row.id("turn_id")?),
+        conversation: ConversationId::from_uuid(row.id("conversation_id")?),
+        attempt: row.int("attempt")?,
+        asked: Asked {
+            call_id: row.text("call_id")?,
+            kind: row.word("kind")?,
+            tool: row.text("tool")?,
+            input: row.json("input")?,
+            questions: row.json("questions")?,
+        },
+        state: row.word("state")?,
+        given: row.maybe_json("decision")?,
+        by: row.maybe_text("by")?,
+        asked_at: row.int("asked_at")?,
+        answered_at: row.maybe_int("answered_at")?,
+    })
+}
