@@ -198,6 +198,7 @@ impl Runner {
                 provider: kept.reading.provider.clone(),
                 failures: 0,
                 compacted: kept.reading.compacted,
+                instructions: None,
             }),
             _ => None,
         };

@@ -1,30 +1,30 @@
 //! One run of a CLI, from a plan to a started shim: put into words, written ahead, started.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+mod launch;
 
-use rejoin_agents::{ChosenBy, CommandSpec, Forking, MARKER, Place, Records, RunOrder, SessionAt};
-use rejoin_core::{Decision, Pin, SessionId, TotalsScope, TrustedSession, TurnPlan, Way};
-use rejoin_hub::{AttemptPlan, BeginAttempt, Claimed, Confirmed, Forked, HubLink, PinStart, fault};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rejoin_agents::{ChosenBy, CommandSpec, Forking, Place, RunOrder, SessionAt};
+use rejoin_core::{Composed, Decision, Pin, SessionId, TotalsScope, TrustedSession, TurnPlan, Way};
+use rejoin_hub::{
+    AttemptPlan, Claimed, Confirmed, Forked, HubLink, LiveFrom, PinStart, fault, figures,
+};
 use rejoin_store::TurnRecord;
 
-use crate::config::RunnerConfig;
+use crate::config::{Asks, RunnerConfig};
 use crate::error::{Error, Result};
-use crate::folder::make_private;
 use crate::fork::{Seed, forks};
 use crate::holder::Holder;
-use crate::look::{Looked, environment};
-use crate::overlay;
-use crate::process::{SELF, ShimChild, spawn_early_shim, spawn_shim};
+use crate::hook::with_hook;
+use crate::look::Looked;
 use crate::record::record;
-use crate::relocate::{bring_here, told_where};
-use crate::shim::Spec;
+use crate::relocate::{bring_here, out_of_the_way, told_where};
+use crate::warm::{Host, Rest, is_live};
 use crate::words::{Words, in_words};
 
-/// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
-const ORPHANED: u64 = 2_000;
-/// What the CLI gets to clean up after an interrupt.
-const GRACE: u64 = 5_000;
+pub use launch::early_shim;
+pub(crate) use launch::{GRACE, marked};
 
 /// A run that is about to begin, or has begun.
 pub struct Prepared {
@@ -34,6 +34,8 @@ pub struct Prepared {
     pub command: CommandSpec,
     pub prompt_id: String,
     pub pin: PinStart,
+    /// The process that it goes through, if that may outlive it.
+    pub(crate) host: Option<Host>,
 }
 
 pub struct Preparing<'a, L> {
@@ -41,6 +43,8 @@ pub struct Preparing<'a, L> {
     pub config: &'a RunnerConfig,
     pub claimed: &'a Claimed,
     pub looked: &'a Looked,
+    /// A process that waits for its prompt.
+    pub(crate) live: Option<&'a (Host, Rest)>,
 }
 
 impl<L: HubLink> Preparing<'_, L> {
@@ -65,6 +69,7 @@ impl<L: HubLink> Preparing<'_, L> {
             &claimed.message,
         )
         .await?;
+        let (composed, instructions) = self.instructed(plan, composed);
         let new_session = self.new_session(plan)?;
         let prompt_id = self.link.clock().foreign_id()?.to_string();
         let outside = self.outside(&composed.message);
@@ -88,6 +93,10 @@ impl<L: HubLink> Preparing<'_, L> {
                 (PinStart::New(self.link.clock().pin_id()?), None)
             }
         };
+        if let Some(confirmed) = &mut confirmed {
+            let file = confirmed.file.clone();
+            confirmed.file = out_of_the_way(looked, file, &claimed.request.envelope)?;
+        }
         let pin_id = pin.id().to_string();
         let turn_folder = turn_folder(self.config, claimed);
         let seed = self.seed(&turn_folder, &new_session, &pin_id);
@@ -126,14 +135,21 @@ impl<L: HubLink> Preparing<'_, L> {
             raw: claimed.request.raw,
             outside: &outside,
             neutral: looked.binary.facts.neutral,
+            asks: self.config.asks == Asks::Somebody,
         };
         let session = order.session().clone();
+        let host = self.host(plan, &prompt_id);
         let mut command = looked.adapter.command(&order);
         if forked.is_some() {
             command = looked
                 .adapter
                 .fork(command, &order)
                 .ok_or_else(|| Error::Internal("a fork without a command".into()))?;
+        } else if let (Some(after), true) = (self.config.defer_after, order.asks) {
+            // What a fork began with is in the folder of its turn, which does not outlive the home.
+            let own = || run_folder(self.config, claimed, &prompt_id);
+            let folder = host.as_ref().map_or_else(own, |host| host.folder.clone());
+            command = with_hook(looked.adapter, command, &folder, after)?;
         }
         let mut record = record(claimed, looked, plan, decision, &composed, &command);
         if let Some((because, aside)) = told {
@@ -142,13 +158,16 @@ impl<L: HubLink> Preparing<'_, L> {
             record.notes.extend(aside.map(kept));
         }
         record.caught_up_by = caught_up_by;
-        record.session_id = self.asked(plan, &session).map(ToString::to_string);
+        let chosen_by = command.chosen_by.unwrap_or(looked.adapter.chosen_by());
+        let asked = self.asked(plan, chosen_by);
+        record.session_id = asked.then(|| session.to_string());
         let mut folder = looked.folder.clone();
         folder.checkout = pinned
             .filter(|p| p.folder.path == folder.path)
             .and_then(|p| p.folder.checkout.clone());
+        let plan_is_live = is_live(plan);
         let plan = AttemptPlan {
-            asked: self.asked(plan, &session).is_some(),
+            asked,
             prompt: command
                 .prompt_mark
                 .clone()
@@ -168,6 +187,12 @@ impl<L: HubLink> Preparing<'_, L> {
             sent: composed.sent,
             boot: boot()?,
             litter: self.litter(),
+            instructions,
+            asks: self.config.asks == Asks::Somebody,
+            so_far: None,
+            live: plan_is_live.then(|| LiveFrom {
+                total: self.live.and_then(|(_, rest)| rest.total),
+            }),
         };
         Ok(Prepared {
             n,
@@ -176,7 +201,31 @@ impl<L: HubLink> Preparing<'_, L> {
             command,
             prompt_id,
             pin,
+            host,
         })
+    }
+
+    /// Standing instructions are told to a session once, and again when they have changed.
+    fn instructed(&self, plan: &TurnPlan, composed: Composed) -> (Composed, Option<String>) {
+        let pinned = self
+            .looked
+            .outlook
+            .best()
+            .and_then(|c| c.stored.pin.as_ref());
+        let known = plan
+            .session()
+            .and(pinned)
+            .and_then(|pin| pin.instructions.clone());
+        let Some(text) = &self.claimed.request.instructions else {
+            return (composed, known);
+        };
+        let hash = blake3::hash(text.trim().as_bytes()).to_hex().to_string();
+        let nothing = text.trim().is_empty() && known.is_none();
+        if nothing || known.as_ref() == Some(&hash) {
+            return (composed, known);
+        }
+        let composed = composed.with_instructions(text, known.is_some());
+        (composed, Some(hash))
     }
 
     /// Puts the session back, if that is the plan: said in the store first. Gives what is said of it,
@@ -199,101 +248,22 @@ impl<L: HubLink> Preparing<'_, L> {
         self.link.restored(self.claimed, &ahead).await?;
         fault::point("after_restored");
         let moved = pin.folder.path != looked.folder.path;
+        let began = Instant::now();
         let restored = staged
             .put_in_place(looked, ahead)
             .map_err(Error::io("restoring the session"))?;
         let now = self.link.clock();
         let confirmed = told_where(looked, &restored.pin, now).await?;
+        let bytes = restored.pin.files.iter().map(|file| file.length).sum();
+        figures::restored(bytes, began.elapsed());
+        tracing::info!(
+            turn = %self.claimed.turn.id,
+            session = %restored.pin.session,
+            bytes,
+            moved,
+            "Session restored for follow-up"
+        );
         Ok(Some((confirmed, (staged.told(moved), restored.aside))))
-    }
-
-    /// Writes ahead, then starts. `refused`: the attempt that the CLI refused before this one;
-    /// `early`: a shim that waits to be told what to run.
-    pub async fn start(
-        &self,
-        prepared: &Prepared,
-        verdict: &TurnPlan,
-        refused: Option<i64>,
-        early: Option<ShimChild>,
-    ) -> Result<(PathBuf, ShimChild)> {
-        let (claimed, looked) = (self.claimed, self.looked);
-        let folder = run_folder(self.config, claimed, &prepared.prompt_id);
-        let begin = BeginAttempt {
-            n: prepared.n,
-            verdict: verdict.verdict(),
-            reason: verdict.reason(),
-            prompt_id: prepared.prompt_id.clone(),
-            pin: prepared.pin,
-            plan: &prepared.plan,
-            record: &prepared.record,
-            refused,
-        };
-        fault::point("before_begin");
-        self.link.begin(claimed, &begin).await?;
-        fault::point("after_begin");
-        make_private(&folder).map_err(Error::io("making the folder of the turn"))?;
-        self.make_ready(prepared, &folder).await?;
-        let mut argv = vec![text(&looked.binary.path)?];
-        argv.extend(looked.adapter.prelude().iter().map(ToString::to_string));
-        argv.extend(prepared.command.args.iter().cloned());
-        let spec = Spec {
-            argv,
-            dir: looked.folder.path.clone().into(),
-            stdin: prepared.command.stdin.clone(),
-            hold_stdin: prepared.command.hold_stdin,
-            close_stdin_on: prepared.command.close_stdin_on.clone(),
-            done_on: prepared.command.done_on.clone(),
-            pty: prepared.command.pty,
-            orphan_ms: Some(ORPHANED),
-            wall_ms: claimed.request.timeout_ms,
-            lease_ms: claimed.lease.deadline(),
-            grace_ms: GRACE,
-            keep_background: claimed.request.keep_background,
-            ..Spec::default()
-        };
-        spec.save(&folder)
-            .map_err(Error::io("writing what to run"))?;
-        fault::point("after_spec");
-        let command = &prepared.command;
-        let child = match early.and_then(|shim| shim.tell(&folder, &command.env).ok()) {
-            Some(child) => child,
-            None => {
-                let env = marked(looked.env.iter().chain(&command.env).cloned(), claimed);
-                spawn_shim(Path::new(SELF), &folder, env)
-                    .map_err(Error::io("starting the agent"))?
-            }
-        };
-        fault::point("after_spawn");
-        Ok((folder, child))
-    }
-
-    /// What the CLI needs on disk, and a copy of what could not be taken back otherwise.
-    async fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
-        let looked = self.looked;
-        if let Some(overlay) = &looked.overlay {
-            overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
-        }
-        overlay::put_files(&looked.home, &prepared.command.files)
-            .map_err(Error::io("preparing the agent's home"))?;
-        let (plan, now) = (&prepared.plan, self.link.clock().now() / 1000);
-        if plan.forked.is_some() {
-            let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
-            self.seed(&folder, &plan.session, &pin.to_string())
-                .plant(plan.session_file.as_deref(), now)
-                .await
-                .map_err(Error::io("putting the session in its place"))?;
-        } else if let Some(confirmed) = &plan.confirmed {
-            looked
-                .sessions()
-                .save(&confirmed.file, run)
-                .map_err(Error::io("saving the session"))?;
-        } else if let (Records::Database { .. }, Some(place)) =
-            (looked.adapter.records(), &plan.session_file)
-            && let Some(parent) = looked.home.join(place).parent()
-        {
-            make_private(parent).map_err(Error::io("preparing the agent's home"))?;
-        }
-        Ok(())
     }
 
     fn litter(&self) -> Vec<String> {
@@ -338,15 +308,13 @@ impl<L: HubLink> Preparing<'_, L> {
         }
     }
 
-    /// The session as the CLI is told it; none: it chooses one itself.
-    fn asked<'s>(&self, plan: &TurnPlan, session: &'s SessionId) -> Option<&'s SessionId> {
-        let adapter = self.looked.adapter;
-        let told = match plan.session() {
-            Some(_) if forks(plan) => adapter.forking().told(),
+    /// Is the CLI told the session? Else it chooses one itself.
+    fn asked(&self, plan: &TurnPlan, chosen_by: ChosenBy) -> bool {
+        match plan.session() {
+            Some(_) if forks(plan) => self.looked.adapter.forking().told(),
             Some(_) => true,
-            None => adapter.chosen_by() == ChosenBy::Us,
-        };
-        told.then_some(session)
+            None => chosen_by == ChosenBy::Us,
+        }
     }
 
     /// Mentions of a raw message that lead out of the folder, through a link or otherwise.
@@ -367,23 +335,6 @@ impl<L: HubLink> Preparing<'_, L> {
         found.retain(leads_out);
         found
     }
-}
-
-/// A shim that loads while we look and decide. None if it cannot be had: then it comes later.
-pub fn early_shim(config: &RunnerConfig, claimed: &Claimed) -> Option<ShimChild> {
-    let adapter = config.adapter(claimed.turn.agent.as_str())?;
-    let env = marked(environment(config, adapter), claimed);
-    spawn_early_shim(Path::new(SELF), env).ok()
-}
-
-/// With the marker by which everything is found that belongs to the turn.
-fn marked(
-    env: impl IntoIterator<Item = (String, String)>,
-    claimed: &Claimed,
-) -> impl Iterator<Item = (OsString, OsString)> {
-    let marker = (MARKER.to_owned(), claimed.turn.id.to_string());
-    let env = env.into_iter().chain([marker]);
-    env.map(|(name, value)| (OsString::from(name), OsString::from(value)))
 }
 
 /// Never used twice: the folder of a run that was called off stays so, and a shim that comes late

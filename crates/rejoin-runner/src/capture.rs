@@ -3,13 +3,15 @@
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use rejoin_agents::{Adapter, Records, SessionAt};
 use rejoin_core::{FileMark, Pin, PinId, SessionFact};
-use rejoin_hub::{FAILED, PinEnd, STORED, Settled, fault};
-use rejoin_store::{Blobs, Captured, ChunkList, ChunkRef, Manifest, ManifestFile, Snapshot, Vault};
+use rejoin_hub::{FAILED, PinEnd, STORED, Settled, fault, figures};
+use rejoin_store::{
+    Blobs, Captured, ChunkList, ChunkRef, GRACE, Manifest, ManifestFile, Snapshot, Vault,
+};
 
 use crate::error::Result;
 use crate::marks;
@@ -45,13 +47,22 @@ impl Runner {
             pin,
             before,
             now: self.hub.clock.now(),
+            lying: None,
         };
-        match capture.bounded().await {
+        let began = Instant::now();
+        let captured = capture.bounded().await;
+        let (result, added) = match &captured {
+            Ok(captured) => (STORED, captured.added),
+            Err(_) => (FAILED, 0),
+        };
+        figures::captured(result, added, began.elapsed());
+        match captured {
             Ok(captured) => {
                 settled.saved = STORED.into();
                 settled.snapshot = Some(captured);
             }
             Err(why) => {
+                tracing::warn!(session = %pin.session, why, "the session could not be saved");
                 settled.saved = FAILED.into();
                 settled.record.notes.push(format!("not saved: {why}"));
                 settled.unsaved = Some(why);
@@ -81,8 +92,9 @@ impl Runner {
             pin,
             before,
             now: self.hub.clock.now(),
+            lying: None,
         };
-        match capture.bounded().await {
+        match capture.patient().await {
             Ok(captured) => Ok(self.hub.add_snapshot(pin, &captured).await?),
             Err(why) => Ok(Err(why)),
         }
@@ -92,6 +104,22 @@ impl Runner {
     /// goes wrong is tried another time.
     pub(crate) async fn save_the_others(&self, saved: PinId) {
         drop(tokio::time::timeout(OTHERS_MAY_TAKE, self.try_the_others(saved)).await);
+    }
+
+    /// What was confirmed before a turn that came to nothing, and could not be saved then.
+    pub(crate) async fn save_again(&self, pin: PinId) {
+        let saving = async {
+            let unsaved = self.hub.store.read().await?.unsaved().await?;
+            if !unsaved.iter().any(|(_, id, _)| *id == pin) {
+                return Ok(());
+            }
+            let stored = self.hub.store.read().await?.pin(pin).await?;
+            if let Some(pin) = stored.and_then(|stored| stored.pin) {
+                let _tried = self.save(&pin).await?;
+            }
+            Ok::<_, crate::error::Error>(())
+        };
+        drop(tokio::time::timeout(OTHERS_MAY_TAKE, saving).await);
     }
 
     async fn try_the_others(&self, saved: PinId) -> Result<()> {
@@ -115,27 +143,53 @@ impl Runner {
     }
 }
 
-struct Capture<'a> {
-    vault: &'a Vault,
-    adapter: &'static dyn Adapter,
+pub(crate) struct Capture<'a> {
+    pub(crate) vault: &'a Vault,
+    pub(crate) adapter: &'static dyn Adapter,
     /// As confirmed, with its mark.
-    pin: &'a Pin,
+    pub(crate) pin: &'a Pin,
     /// What its bytes were known to begin with when it was confirmed.
-    before: Option<&'a FileMark>,
-    now: i64,
+    pub(crate) before: Option<&'a FileMark>,
+    pub(crate) now: i64,
+    /// A turn is at it: not what was confirmed, but what lies there.
+    pub(crate) lying: Option<Lying>,
+}
+
+/// A session in the middle of a turn.
+pub(crate) struct Lying {
+    pub(crate) file: PathBuf,
+    pub(crate) mark: FileMark,
+    /// What else belongs to it was confirmed with it if it was there before this; none: all of it is
+    /// wanted, confirmed or not.
+    pub(crate) begun: Option<SystemTime>,
 }
 
 impl Capture<'_> {
-    async fn bounded(&self) -> std::result::Result<Captured, String> {
-        let length = self.pin.files.first().map_or(0, |mark| mark.length);
+    fn mark(&self) -> Option<&FileMark> {
+        let lying = self.lying.as_ref().map(|lying| &lying.mark);
+        lying.or(self.pin.files.first())
+    }
+
+    pub(crate) async fn bounded(&self) -> std::result::Result<Captured, String> {
+        let length = self.mark().map_or(0, |mark| mark.length);
         let new = length.saturating_sub(self.before.map_or(0, |mark| mark.length));
         let may_take = MAY_TAKE + Duration::from_secs(new / PER_SECOND);
-        let done = tokio::time::timeout(may_take, self.take()).await;
+        self.within(may_take).await
+    }
+
+    /// For whoever asks for nothing else: until it would come too late to be added.
+    async fn patient(&self) -> std::result::Result<Captured, String> {
+        self.within(Duration::from_micros(GRACE.unsigned_abs() / 2))
+            .await
+    }
+
+    async fn within(&self, time: Duration) -> std::result::Result<Captured, String> {
+        let done = tokio::time::timeout(time, self.take()).await;
         done.unwrap_or_else(|_| Err("the store of snapshots takes too long".into()))
     }
 
     async fn take(&self) -> std::result::Result<Captured, String> {
-        let mark = self.pin.files.first().ok_or("it has no file")?;
+        let mark = self.mark().ok_or("it has no file")?;
         let base = self.base().await?;
         let mut captured = Captured {
             key: self.vault.sealer.key_id(),
@@ -153,6 +207,10 @@ impl Capture<'_> {
             self.part(part, &folder, base.as_ref(), &mut captured)
                 .await?;
         }
+        if self.lying.is_some() {
+            return Ok(captured);
+        }
+        self.log(&captured);
         let sessions = Sessions {
             adapter: self.adapter,
             home: Path::new(&self.pin.home),
@@ -167,12 +225,23 @@ impl Capture<'_> {
         }
     }
 
+    fn log(&self, captured: &Captured) {
+        let (session, files) = (&self.pin.session, &captured.files);
+        tracing::info!(%session, files = files.len(), "Found session files");
+        for file in files {
+            let (path, bytes) = (&file.path, file.length);
+            tracing::info!(%session, path, bytes, "Session file stats");
+        }
+    }
+
     /// The newest snapshot of it that can be built upon.
     async fn base(&self) -> std::result::Result<Option<(Snapshot, Manifest)>, String> {
         let read = self.vault.store.read().await;
         let mut read = read.map_err(|e| e.to_string())?;
-        let newest = read.snapshots_of_pin(self.pin.id, 1).await;
-        let newest = newest.map_err(|e| e.to_string())?.pop();
+        // One of a turn that runs goes when that ends.
+        let newest = read.snapshots_of_pin(self.pin.id, 4).await;
+        let mut newest = newest.map_err(|e| e.to_string())?.into_iter();
+        let newest = newest.find(|snapshot| !snapshot.open);
         let whole = newest.and_then(|s| s.manifest().ok().map(|manifest| (s, manifest)));
         drop(read);
         let key = self.vault.sealer.key_id();
@@ -193,7 +262,10 @@ impl Capture<'_> {
         base: Option<&(Snapshot, Manifest)>,
         captured: &mut Captured,
     ) -> std::result::Result<ManifestFile, String> {
-        let path = Path::new(&self.pin.home).join(&mark.path);
+        let path = match &self.lying {
+            Some(lying) => lying.file.clone(),
+            None => Path::new(&self.pin.home).join(&mark.path),
+        };
         let unreadable = |e: std::io::Error| format!("it cannot be read: {e}");
         let lines = matches!(self.adapter.records(), Records::Lines);
         let was = base.and_then(|(_, manifest)| manifest.files.first());
@@ -254,6 +326,13 @@ impl Capture<'_> {
             let Ok(meta) = fs_err::symlink_metadata(&whole) else {
                 continue;
             };
+            let late = |lying: &Lying| {
+                let begun = lying.begun;
+                begun.is_some_and(|begun| meta.modified().is_ok_and(|at| at >= begun))
+            };
+            if self.lying.as_ref().is_some_and(late) {
+                continue;
+            }
             let known = base.and_then(|(snapshot, manifest)| {
                 let it = |f: &&ManifestFile| f.part == part && f.path == path;
                 let file = manifest.files.iter().find(it)?;

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rejoin_agents::{ADAPTERS, Adapter, adapter};
 use rejoin_core::Price;
+
+use crate::warm::Warm;
 
 /// Settings of one agent (`[agents.NAME]`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +27,16 @@ pub struct ModelConfig {
     pub price: Price,
 }
 
+/// Who could answer what an agent asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// It is told so at once, and goes on without.
+    #[default]
+    Nobody,
+    /// The turn waits for them.
+    Somebody,
+}
+
 #[derive(Clone)]
 pub struct RunnerConfig {
     /// `REJOIN_HOME`: turn folders lie in it.
@@ -34,6 +47,23 @@ pub struct RunnerConfig {
     pub models: BTreeMap<String, ModelConfig>,
     /// Agents that the configuration describes.
     pub described: Vec<&'static dyn Adapter>,
+    pub unrun: Unrun,
+    /// Of turns that begin here; one that was begun keeps what it was begun with.
+    pub asks: Asks,
+    /// After this time without an answer a question need not keep its process; none: it does.
+    pub defer_after: Option<Duration>,
+    /// Processes may stay up between turns; none: each ends with its turn.
+    pub warm: Option<Warm>,
+}
+
+/// What becomes of a turn for which nothing was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unrun {
+    /// As if it had never been sent: whoever sent it is told, and nobody else knows of it.
+    #[default]
+    TakenBack,
+    /// It ends: others were told of it already.
+    Ends,
 }
 
 impl RunnerConfig {

@@ -36,6 +36,9 @@ pub enum Error {
     /// Cancelled while it waited for its turn.
     #[error("cancelled before it ran")]
     Cancelled,
+    /// What a turn has to go on from is not there, or may not be used.
+    #[error("{0}")]
+    CannotGoOn(String),
     #[error("process {pid} is using this session")]
     InUse { pid: u32 },
     /// `open`: nothing was started.

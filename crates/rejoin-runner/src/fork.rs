@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rejoin_agents::{Adapter, Forking, Moving, Place, ProofRow, ProofState, Reading, SessionAt};
-use rejoin_core::{AgentName, FileMark, TurnPlan, Way, decide};
+use rejoin_core::{AgentName, Envelope, FileMark, TurnPlan, Way, decide};
 use rejoin_hub::TurnRequest;
 
 use crate::binary::Binary;
@@ -16,6 +16,7 @@ use crate::folder::make_private;
 use crate::look::{Looked, SessionLook};
 use crate::marks;
 use crate::session::Sessions;
+use crate::whole::put_copy;
 
 /// In the folder of the turn. A CLI that takes a file for a session goes by the ending.
 const ORIGIN: &str = "origin.jsonl";
@@ -27,10 +28,15 @@ pub(crate) fn forks(plan: &TurnPlan) -> bool {
 }
 
 /// Can a session of another conversation serve? Else it is as if there were none.
-pub(crate) fn can_fork(adapter: &dyn Adapter, binary: &Binary, session: &SessionLook) -> bool {
+pub(crate) fn can_fork(
+    adapter: &dyn Adapter,
+    envelope: &Envelope,
+    binary: &Binary,
+    session: &SessionLook,
+) -> bool {
     let rows = &binary.facts.rows;
     let broken = |row: &ProofRow| row.what == "fork" && row.state == ProofState::Broken;
-    adapter.forking() != Forking::Never && session.fact.usable() && !rows.iter().any(broken)
+    adapter.forks(envelope) && session.fact.usable() && !rows.iter().any(broken)
 }
 
 impl Looked {
@@ -133,14 +139,7 @@ impl Seed<'_> {
         };
         let place = place.ok_or_else(|| io::Error::other("it has no place"))?;
         let target = self.sessions.home.join(place);
-        if let Some(parent) = target.parent() {
-            make_private(parent)?;
-        }
-        let mut temp = target.clone().into_os_string();
-        temp.push(".rejoin-tmp");
-        fs_err::copy(from, &temp)?;
-        fs_err::File::open(&temp)?.sync_all()?;
-        fs_err::rename(&temp, &target)?;
+        put_copy(&from, &target)?;
         let read = |file: &str| fs_err::read(self.sessions.home.join(file)).ok();
         let Moving::Rewrite(statements) = self.sessions.adapter.moving(&self.at, &read) else {
             return Ok(());
@@ -152,7 +151,7 @@ impl Seed<'_> {
             stat: (0, 0, 0, 0),
         };
         let moved = self.sessions.rewrite(mark, statements, self.at.folder);
-        self.sessions.not_after(moved.await?, now).await?;
+        self.sessions.make_ready(moved.await?, now).await?;
         Ok(())
     }
 }

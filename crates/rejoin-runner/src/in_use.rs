@@ -22,7 +22,9 @@ pub(crate) fn in_use(
         place.and_then(|place| adapter.lock_at(place)),
     ];
     if adapter.live_marks().is_none() && locks.iter().all(Option::is_none) {
-        return opened(session);
+        // What cannot be opened was not: nobody need be looked for.
+        let opened = adapter.has_terminal().then(|| opened(session));
+        return opened.flatten();
     }
     noted(adapter, home, session).or_else(|| {
         let held = |file: String| locked(&home.join(file));
@@ -31,17 +33,18 @@ pub(crate) fn in_use(
 }
 
 /// A terminal interface that we opened, where the CLI itself leaves no trace. By its marker, and by
-/// its arguments: what it started has the marker as well.
+/// its arguments: what it started has the marker as well. Zombies have neither.
 fn opened(session: &SessionId) -> Option<u32> {
     let marker = format!("{OPEN_MARKER}={session}");
-    let has = |pid: i32, file: &str, text: &str| {
-        let bytes = fs_err::read(tree::file(pid, file)).unwrap_or_default();
+    let mut bytes = Vec::new();
+    let mut has = |pid: i32, file: &str, text: &str| {
+        tree::read_into(pid, file, &mut bytes);
         bytes.split(|b| *b == 0).any(|part| part == text.as_bytes())
     };
-    let found = tree::all().into_iter().find(|it| {
-        !it.zombie && has(it.pid, "environ", &marker) && has(it.pid, "cmdline", session.as_str())
-    });
-    found.and_then(|it| it.pid.try_into().ok())
+    // Arguments first: they are short, and next to nobody has these.
+    let found = tree::pids()
+        .find(|pid| has(*pid, "cmdline", session.as_str()) && has(*pid, "environ", &marker));
+    found.and_then(|pid| pid.try_into().ok())
 }
 
 fn locked(file: &Path) -> Option<u32> {

@@ -16,6 +16,7 @@ use crate::leftovers::MARKERS;
 use crate::place::Place;
 use crate::process::tree;
 use crate::prove::{Subject, matrix, no_resume};
+use crate::warm;
 
 /// The program that would be run, if there is one.
 pub fn program(config: &RunnerConfig, adapter: &'static dyn Adapter) -> Option<PathBuf> {
@@ -36,7 +37,10 @@ pub async fn known(link: &impl HubLink, path: &Path) -> Result<Option<Facts>> {
 /// Is somebody following this turn, as far as can be seen from this home?
 pub async fn is_attended(hub: &Hub, home: &Path, turn: &StoredTurn) -> Result<bool> {
     let here = Place::seen_from(home);
-    Ok(hands(hub, &here, turn).await? == Hands::Held)
+    Ok(matches!(
+        hands(hub, &here, turn).await?,
+        Hands::Held | Hands::Resting
+    ))
 }
 
 /// What `--version` says.
@@ -140,4 +144,9 @@ pub fn turn_folders(home: &Path) -> Vec<String> {
     names
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect()
+}
+
+/// How many processes stay up for the next message.
+pub fn resting(home: &Path) -> usize {
+    warm::all_resting(home).len()
 }

@@ -2,8 +2,8 @@
 
 use std::future::Future;
 
-use rejoin_core::ConversationId;
-use rejoin_hub::{Claimed, Hub, Taking};
+use rejoin_core::{ConversationId, TurnId, TurnStatus};
+use rejoin_hub::{Claimed, Hub, Taking, figures};
 use rejoin_store::{Conversation, StoredTurn};
 
 use crate::error::{Error, Result};
@@ -19,6 +19,8 @@ pub(crate) enum Hands {
     Held,
     /// It can be taken, for this reason.
     Free(Taking),
+    /// It waits for a person, and nothing of it runs: there is nothing to be done.
+    Resting,
 }
 
 /// What is known of somebody's hold.
@@ -33,6 +35,10 @@ struct Hold<'a> {
 
 /// Whose a turn is, for somebody in this place.
 pub(crate) async fn hands(hub: &Hub, here: &Place, turn: &StoredTurn) -> Result<Hands> {
+    let let_go = turn.holder.is_none() && turn.place.is_none() && !turn.cancel;
+    if let_go && turn.status == TurnStatus::Waiting && hub.is_deferred(turn.id).await? {
+        return Ok(Hands::Resting);
+    }
     let hold = Hold {
         holder: turn.holder.as_deref(),
         place: turn.place.as_deref(),
@@ -103,6 +109,16 @@ impl Runner {
         Ok(HolderAt { place, process }.to_string())
     }
 
+    /// Does somebody live who has it?
+    pub async fn is_held(&self, turn: &StoredTurn) -> Result<bool> {
+        Ok(hands(&self.hub, self.here()?, turn).await? == Hands::Held)
+    }
+
+    /// Leaves a turn that this process has in hand to whoever comes next.
+    pub async fn leave(&self, turn: TurnId) -> Result<()> {
+        Ok(self.hub.let_go_held(turn, &self.holder()?).await?)
+    }
+
     /// Does something that may take long with a turn in hand, and keeps it in hand meanwhile.
     pub(crate) async fn holding<T>(
         &self,
@@ -141,6 +157,8 @@ impl Runner {
         let mut read = self.hub.store.read().await.ok()?;
         let turn = read.turn(claimed.turn.id).await.ok()??;
         (turn.fence != claimed.turn.fence).then(|| {
+            figures::lease_lost();
+            tracing::warn!(turn = %claimed.turn.id, "another machine has taken this turn over");
             let text =
                 "another machine has taken this turn over: this one was not heard of in time";
             rejoin_store::Error::Conflict(text).into()

@@ -110,7 +110,10 @@ pub async fn look(
     let session = outlook
         .best()
         .map(|candidate| look_at(adapter, &home, &folder, candidate))
-        .filter(|session| outlook.inherited.is_none() || can_fork(adapter, &binary, session));
+        .filter(|session| {
+            let can = || can_fork(adapter, &request.envelope, &binary, session);
+            outlook.inherited.is_none() || can()
+        });
     let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
     let elsewhere = pin.is_some_and(|pin| !is_here(pin, link.machine(), &home));
     let own =

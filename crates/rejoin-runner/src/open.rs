@@ -105,6 +105,7 @@ impl Runner {
 
     async fn hand_over(&self, opening: &Opening<'_>, holder: &str) -> Result<Opened> {
         let c = opening.conversation.id;
+        self.end_processes(c).await;
         self.take_in(c, None).await?;
         let (conversation, agent) = (opening.conversation, opening.agent);
         self.restore_held(conversation, agent, opening.request, holder)
@@ -128,7 +129,7 @@ impl Runner {
             session: session.id(),
             pin: &pin_of(&looked),
         };
-        looked.sessions().tidy(&at, &file.path);
+        looked.sessions().tidy(&at, Some(&file.path));
         self.save_opened(opening).await?;
         Ok(Opened {
             session: session.id().clone(),
@@ -247,8 +248,8 @@ fn whole(decision: &Decision<'_>, looked: &Looked) -> Result<TrustedSession, Hel
         Ok(TurnPlan::Resume {
             session, catch_up, ..
         }) => match (session.way(), catch_up.messages()) {
-            (Way::InPlace, 0) => Ok(session.clone()),
-            (Way::InPlace, messages) => Err(Held::Not(Unopened::Behind { messages })),
+            (Way::InPlace | Way::Live, 0) => Ok(session.clone()),
+            (Way::InPlace | Way::Live, messages) => Err(Held::Not(Unopened::Behind { messages })),
             (Way::Snapshot, _) => Err(unusable(Reason::SessionMissing)),
             // The session is its parent's; a message makes one of its own.
             (Way::Fork, _) => Err(unusable(Reason::NoSession)),

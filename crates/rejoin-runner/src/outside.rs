@@ -139,6 +139,7 @@ fn moved_on(was: &Pin, file: FileMark, reading: &Reading) -> Pin {
         model: reading.model.clone().or_else(|| was.model.clone()),
         provider: reading.provider.clone().or_else(|| was.provider.clone()),
         compacted: was.compacted || reading.compacted,
+        instructions: was.instructions.clone(),
         failures: 0,
         ..was.clone()
     }

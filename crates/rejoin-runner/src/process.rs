@@ -4,6 +4,7 @@
 //! can put signals back to their default. A rejoin that a script started with `&` has SIGINT
 //! ignored, and so would every CLI below it, which could then never be interrupted.
 
+mod beside;
 mod capture;
 mod foreground;
 pub(crate) mod tree;
@@ -26,6 +27,7 @@ use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+pub use beside::Beside;
 pub use capture::{Captured, capture};
 pub use foreground::{Ended, foreground};
 

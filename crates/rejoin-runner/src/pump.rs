@@ -1,6 +1,9 @@
 //! Follows one run: what the CLI prints becomes events, committed together with how far the spool
 //! was read; what it asks is answered; when it ends, everything is there.
 
+mod reading;
+mod talk;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,12 +16,23 @@ use crate::error::{Error, Result};
 use crate::holder::Holder;
 use crate::leftovers;
 use crate::process::ShimChild;
+use crate::recover::told_to_stop;
 use crate::shim::{Begun, End, KNOWS_LEASES, Order, Why, begun, void};
 use crate::shim_link::{News, ShimLink};
 use crate::spool::{Piece, SpoolReader};
+use crate::warm;
+use reading::Spools;
+pub use reading::{is_led, reader_of};
+use talk::{Batch, Talk};
 
 /// How often somebody else's wish to cancel is looked for.
 const LOOK_FOR_CANCEL: Duration = Duration::from_millis(500);
+
+/// How often answers of other processes are looked for, while it waits.
+const LOOK_FOR_ANSWERS: Duration = Duration::from_millis(200);
+
+/// How often what a hook tells is looked for, where there may be one.
+const LOOK_ASIDE: Duration = Duration::from_millis(100);
 
 /// How soon a shim that does not listen (yet, or any more) is looked at again, at first and later.
 const SOON: Duration = Duration::from_millis(1);
@@ -33,6 +47,8 @@ pub struct Pumped {
     pub leftovers: Vec<String>,
     /// They were let live.
     pub kept: bool,
+    /// The call that it has put off, and that a person was asked about.
+    pub deferred: Option<String>,
 }
 
 pub struct Pump<'a, L> {
@@ -42,6 +58,8 @@ pub struct Pump<'a, L> {
     pub folder: &'a Path,
     /// Bytes of the spool whose events are committed already.
     pub committed: u64,
+    /// There is somebody who could answer what it asks.
+    pub asks: bool,
     /// The session the CLI was told to use.
     pub asked: Option<SessionId>,
     /// It was to go on with that one.
@@ -55,44 +73,29 @@ impl<L: HubLink> Pump<'_, L> {
     /// Follows the run to its end. The spool is always parsed from its beginning, to know what the
     /// parser must know; only what lies after `committed` becomes events again.
     pub async fn follow(mut self, mut parser: Box<dyn StreamParser>) -> Result<Pumped> {
-        let mut out = SpoolReader::new(&self.folder.join("out"), 0);
+        let mut out = Spools::of(self.folder);
+        let mut talk = self.talk().await?;
         let mut shim: Option<ShimLink> = None;
         let (mut cancelled, mut told, mut skipped) = (false, false, 0);
         let (mut wrong, mut stopped) = (false, false);
         let mut leased = None;
         let mut pause = SOON;
         let mut cancel = self.cancel.clone();
-        let mut look = tokio::time::interval(LOOK_FOR_CANCEL);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut wake = self.wake.subscribe();
+        let mut look = every(LOOK_FOR_CANCEL);
+        let mut listen = every(LOOK_FOR_ANSWERS);
+        let mut beside = every(LOOK_ASIDE);
         let end = loop {
             // First how it ended, then what it said: nothing can come in between.
             let end = self.ended()?;
-            let mut events = vec![];
-            while let Some(line) = out.next_line().map_err(Error::io("reading the spool"))? {
-                skipped += line.skipped;
-                let said = parser.line(&line.bytes);
-                if line.end > self.committed {
-                    events.extend(said);
-                }
-            }
-            wrong |= events.iter().any(|event| self.is_elsewhere(event)) || parser.stop().is_some();
-            let answers = parser.answers();
-            let fresh = out.offset() > self.committed;
-            if fresh {
-                events.extend(answers.iter().map(|a| a.event.clone()));
-                self.commit(&events, out.offset()).await?;
-                fault::point("mid_stream");
-            }
+            let came = self.read_on(&mut out, parser.as_mut(), &mut talk).await?;
+            skipped += came.skipped;
+            wrong |= came.wrong;
             if let Some(end) = end {
                 break end;
             }
             if shim.is_none() {
-                let line = self.child.as_mut().and_then(ShimChild::line);
-                let link = match line {
-                    Some(line) => ShimLink::adopt(line).await,
-                    None => ShimLink::connect(self.folder).await,
-                };
-                shim = link.unwrap_or(None);
+                shim = self.reach().await;
             }
             let deadline = self.claimed.lease.deadline();
             let knows = |link: &ShimLink| link.hello().shim >= KNOWS_LEASES;
@@ -102,9 +105,7 @@ impl<L: HubLink> Pump<'_, L> {
             {
                 leased = deadline;
             }
-            for answer in answers {
-                let _heard = tell(&mut shim, Order::Stdin { data: answer.line }).await;
-            }
+            talk.say(&mut shim).await;
             // It goes on with another session than it was told to, or for ever: every moment counts.
             if wrong && !stopped {
                 stopped = match shim {
@@ -119,19 +120,126 @@ impl<L: HubLink> Pump<'_, L> {
                     None => self.interrupt_by_signal(),
                 };
             }
-            tokio::select! {
-                () = news(&mut shim, &mut pause) => {}
-                Ok(_) = cancel.wait_for(|asked| *asked), if !cancelled => cancelled = true,
+            let waits = talk.waits();
+            let maybe_answered = tokio::select! {
+                () = news(&mut shim, &mut pause) => false,
+                () = told_to_stop(&mut cancel), if !cancelled => {
+                    cancelled = true;
+                    false
+                }
                 _ = look.tick(), if !cancelled => {
                     cancelled = self.link.cancel_asked(self.claimed.turn.id).await?;
+                    false
                 }
+                Ok(()) = wake.changed(), if waits => true,
+                _ = listen.tick(), if waits => true,
+                _ = beside.tick(), if self.asks && parser.has_aside() => false,
+            };
+            if maybe_answered {
+                let turn = self.claimed.turn.id;
+                talk.look(self.link, turn, self.n, parser.as_mut()).await?;
             }
         };
         fault::point("after_end");
-        let torn = self.drain(&mut out, parser.as_mut()).await?;
+        let torn = self.drain(&mut out, parser.as_mut(), &mut talk).await?;
+        if skipped > 0 {
+            let note =
+                EventBody::warning(format!("{skipped} bytes of over-long lines were skipped"));
+            self.commit(&Batch::of(vec![note]), out.printed.offset())
+                .await?;
+        }
+        self.over(end, cancelled, torn, parser, &talk)
+    }
+
+    /// Takes in what was printed so far and says what is to be said to it, and does not stay.
+    pub async fn attend(mut self, mut parser: Box<dyn StreamParser>) -> Result<()> {
+        let mut out = Spools::of(self.folder);
+        let mut talk = self.talk().await?;
+        self.read_on(&mut out, parser.as_mut(), &mut talk).await?;
+        let mut shim = self.reach().await;
+        talk.say(&mut shim).await;
+        Ok(())
+    }
+
+    async fn talk(&self) -> Result<Talk> {
+        Talk::of(
+            self.link,
+            self.claimed.turn.id,
+            self.n,
+            self.asks,
+            self.folder,
+        )
+        .await
+    }
+
+    /// Reads the lines there are by now, and commits what is new in them.
+    async fn read_on(
+        &mut self,
+        out: &mut Spools,
+        parser: &mut dyn StreamParser,
+        talk: &mut Talk,
+    ) -> Result<Came> {
+        let mut batch = Batch::default();
+        let mut came = Came::default();
+        let Spools { printed, aside } = out;
+        while let Some(line) = printed
+            .next_line()
+            .map_err(Error::io("reading the spool"))?
+        {
+            came.skipped += line.skipped;
+            let said = parser.line(&line.bytes);
+            let fresh = line.end > self.committed;
+            if fresh {
+                self.log(&said);
+                batch.events.extend(said);
+            }
+            talk.hear(self.link, parser, fresh, &mut batch)?;
+        }
+        while let Some(line) = aside.next_line().map_err(Error::io("reading the spool"))? {
+            parser.aside(&line.bytes);
+            talk.hear(self.link, parser, true, &mut batch)?;
+        }
+        came.wrong = batch.events.iter().any(|event| self.is_elsewhere(event));
+        came.wrong |= parser.stop().is_some();
+        let offset = out.printed.offset();
+        if offset > self.committed || !batch.asked.is_empty() {
+            self.commit(&batch, offset.max(self.committed)).await?;
+            fault::point("mid_stream");
+        }
+        Ok(came)
+    }
+
+    fn log(&self, said: &[EventBody]) {
+        for event in said {
+            if let EventBody::TurnStarted { session_id, .. } = event {
+                let (turn, session) = (self.claimed.turn.id, session_id.as_deref());
+                tracing::info!(%turn, session, "Captured session ID");
+            }
+        }
+    }
+
+    async fn reach(&mut self) -> Option<ShimLink> {
+        let line = self.child.as_mut().and_then(ShimChild::line);
+        let link = match line {
+            Some(line) => ShimLink::adopt(line).await,
+            None => ShimLink::connect(self.folder).await,
+        };
+        link.unwrap_or(None)
+    }
+
+    /// What it came to.
+    fn over(
+        &self,
+        end: Ended,
+        cancelled: bool,
+        torn: bool,
+        mut parser: Box<dyn StreamParser>,
+        talk: &Talk,
+    ) -> Result<Pumped> {
         self.read_stderr(parser.as_mut())?;
         let (end, cause) = match end {
             Ended::Seen(end) => {
+                let end = warm::seen(self.folder, end);
                 let cause = cause(&end, cancelled || self.claimed.turn.cancel);
                 (end, cause)
             }
@@ -140,11 +248,9 @@ impl<L: HubLink> Pump<'_, L> {
         if let Some(error) = &end.error {
             parser.stderr(error.as_bytes());
         }
-        if skipped > 0 {
-            let note =
-                EventBody::warning(format!("{skipped} bytes of over-long lines were skipped"));
-            self.commit(&[note], out.offset()).await?;
-        }
+        let ended = matches!(cause, EndCause::ByItself | EndCause::Unseen);
+        let deferred = parser.deferred().filter(|call| talk.asked(call));
+        let deferred = deferred.filter(|_| ended && !torn && matches!(end.code, Some(0) | None));
         let mut ran = parser.finish(&AgentEnd {
             code: end.code,
             signal: end.signal,
@@ -152,12 +258,18 @@ impl<L: HubLink> Pump<'_, L> {
             torn,
             asked_session: self.asked.clone(),
         });
+        let lost = |message: &str| {
+            let message = message.into();
+            let class = Class::Lost;
+            Outcome::Lost(Failure { class, message })
+        };
+        let failed = matches!(ran.outcome, Outcome::Failed(_));
         // The CLI's word for having been interrupted is not the cause.
         if end.why == Why::LeaseRanOut && !matches!(ran.outcome, Outcome::Succeeded) {
-            let message =
-                "nobody was left to follow it, and the store did not hear of it in time".into();
-            let class = Class::Lost;
-            ran.outcome = Outcome::Lost(Failure { class, message });
+            ran.outcome =
+                lost("nobody was left to follow it, and the store did not hear of it in time");
+        } else if failed && talk.waits() && ended {
+            ran.outcome = lost("the agent's process ended while it waited for an answer");
         }
         let leftovers = end
             .leftovers
@@ -169,6 +281,7 @@ impl<L: HubLink> Pump<'_, L> {
             cause,
             leftovers,
             kept: end.killed == 0,
+            deferred,
         })
     }
 
@@ -181,9 +294,10 @@ impl<L: HubLink> Pump<'_, L> {
         asked.is_some_and(|asked| session_id.as_deref() != Some(asked.as_str()))
     }
 
-    async fn commit(&mut self, events: &[EventBody], offset: u64) -> Result<()> {
+    async fn commit(&mut self, batch: &Batch, offset: u64) -> Result<()> {
+        let (events, asked) = (&batch.events, &batch.asked);
         self.link
-            .append(self.claimed, self.n, events, offset)
+            .append(self.claimed, self.n, events, asked, offset)
             .await?;
         self.committed = offset;
         self.wake.send_modify(|n| *n += 1);
@@ -193,29 +307,35 @@ impl<L: HubLink> Pump<'_, L> {
     /// What came between the last look and the end. True if the last line has no end.
     async fn drain(
         &mut self,
-        out: &mut SpoolReader,
+        out: &mut Spools,
         parser: &mut dyn StreamParser,
+        talk: &mut Talk,
     ) -> Result<bool> {
-        let mut events = vec![];
+        let mut batch = Batch::default();
         let mut torn = false;
+        let out = &mut out.printed;
         while let Some(piece) = out.finish().map_err(Error::io("reading the spool"))? {
             match piece {
-                Piece::Line(line) if line.end > self.committed => {
-                    events.extend(parser.line(&line.bytes));
+                Piece::Line(line) => {
+                    let said = parser.line(&line.bytes);
+                    let fresh = line.end > self.committed;
+                    if fresh {
+                        batch.events.extend(said);
+                    }
+                    talk.hear(self.link, parser, fresh, &mut batch)?;
                 }
-                Piece::Line(line) => drop(parser.line(&line.bytes)),
                 Piece::Torn(rest) => {
                     torn = true;
-                    events.extend(parser.rest(&rest.bytes));
-                    events.push(EventBody::warning(format!(
+                    batch.events.extend(parser.rest(&rest.bytes));
+                    batch.events.push(EventBody::warning(format!(
                         "the last line is cut off after {} bytes",
                         rest.bytes.len()
                     )));
                 }
             }
         }
-        if !events.is_empty() {
-            self.commit(&events, out.offset()).await?;
+        if !batch.events.is_empty() || !batch.asked.is_empty() {
+            self.commit(&batch, out.offset()).await?;
         }
         Ok(torn)
     }
@@ -244,7 +364,12 @@ impl<L: HubLink> Pump<'_, L> {
                 .is_some(),
             None => match begun(self.folder).map_err(Error::io("looking after the shim"))? {
                 Begun::By(holder) => !holder.is_alive(),
-                Begun::No | Begun::Void | Begun::Unclear => true,
+                // Whoever begins it may not have said yet who they are.
+                Begun::Unclear => {
+                    let turn = self.claimed.turn.id.to_string();
+                    leftovers::marked(&turn).is_empty()
+                }
+                Begun::No | Begun::Void => true,
             },
         };
         if !gone {
@@ -283,6 +408,20 @@ impl<L: HubLink> Pump<'_, L> {
             nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).is_ok()
         })
     }
+}
+
+/// What came with the last lines.
+#[derive(Default)]
+struct Came {
+    skipped: u64,
+    /// It must not go on.
+    wrong: bool,
+}
+
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    interval
 }
 
 enum Ended {

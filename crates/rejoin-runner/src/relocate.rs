@@ -1,15 +1,13 @@
 //! Puts a session where the CLI will look for it, when the folder it belongs to has moved.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
 use rejoin_agents::{Moving, SessionAt};
-use rejoin_core::{FileMark, Pin, SessionFact, SessionId};
+use rejoin_core::{Envelope, FileMark, Pin, SessionFact, SessionId};
 use rejoin_hub::{Clock, Confirmed};
 
 use crate::error::{Error, Result};
 use crate::look::Looked;
 use crate::session::Sessions;
+use crate::whole::{keep_aside, put_copy};
 
 /// The session as confirmed. If the folder moved, it is brought along; if this clock is behind the
 /// one it was written by, its times are.
@@ -37,6 +35,22 @@ pub(crate) async fn told_where(looked: &Looked, pin: &Pin, clock: Clock) -> Resu
     to_this_time(looked, pin, file, clock).await
 }
 
+/// Moves a session to where a run with these permissions finds it whole.
+pub(crate) fn out_of_the_way(
+    looked: &Looked,
+    mark: FileMark,
+    envelope: &Envelope,
+) -> Result<FileMark> {
+    let Some(path) = looked.adapter.out_of_the_way(&mark.path, envelope) else {
+        return Ok(mark);
+    };
+    let (from, to) = (looked.home.join(&mark.path), looked.home.join(&path));
+    keep_aside(&to, looked.adapter.records(), true)
+        .and_then(|_| fs_err::rename(from, to))
+        .map_err(Error::io("moving the session"))?;
+    Ok(FileMark { path, ..mark })
+}
+
 async fn to_this_time(
     looked: &Looked,
     pin: &Pin,
@@ -45,7 +59,7 @@ async fn to_this_time(
 ) -> Result<Confirmed> {
     let file = looked
         .sessions()
-        .not_after(file, clock.now() / 1000)
+        .make_ready(file, clock.now() / 1000)
         .await
         .map_err(Error::io("bringing the session to this time"))?;
     Ok(Confirmed::of(pin, file))
@@ -98,22 +112,6 @@ fn copy_session(sessions: &Sessions<'_>, from: &str, to: &FileMark) -> std::io::
     if sessions.compare(to) == SessionFact::Verified {
         return Ok(());
     }
-    if let Some(parent) = target.parent() {
-        fs_err::create_dir_all(parent)?;
-    }
-    if target.exists() {
-        let stamp = fs_err::metadata(&target).map_or(0, |m| m.mtime());
-        fs_err::rename(
-            &target,
-            target.with_extension(format!("jsonl.aside-{stamp}")),
-        )?;
-    }
-    let temp = target.with_extension("jsonl.rejoin-tmp");
-    copy(&sessions.home.join(from), &temp)?;
-    fs_err::rename(&temp, &target)
-}
-
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs_err::copy(from, to)?;
-    fs_err::File::open(to)?.sync_all()
+    keep_aside(&target, sessions.adapter.records(), true)?;
+    put_copy(&sessions.home.join(from), &target)
 }

@@ -10,21 +10,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Records, SessionAt};
-use rejoin_core::{AgentName, FileMark, Pin, PinState, SnapshotFact, Way, decide};
+use rejoin_core::{AgentName, FileMark, Pin, PinId, PinState, SnapshotFact, Way, decide};
 use rejoin_hub::{TurnRequest, fault, rfc3339};
-use rejoin_store::{Lost, Manifest, Snapshot, Unusable, Vault};
+use rejoin_store::{Lost, Manifest, ManifestFile, Snapshot, Unusable, Vault};
 
 use crate::error::{Error, Result};
 use crate::folder::make_private;
 use crate::fork::private;
 use crate::look::Looked;
 use crate::marks::{self, Folded};
+use crate::whole::{keep_aside, put};
 
-pub use now::{Now, written_to};
-use place::{hash_of, held_elsewhere, is_plain, keep_aside, leads_out, logged, place, put};
+pub use now::{Now, Unwritten, written_to};
+use place::{hash_of, held_elsewhere, is_plain, leads_out, logged, place};
 
 /// What is restored waits here, in the folder of the turn.
 const STAGED: &str = "restored";
+/// How far back to look for one of a turn that has not ended.
+const OPEN: i64 = 4;
 
 /// A snapshot whose bytes are here, checked.
 #[derive(Debug, Clone)]
@@ -87,7 +90,9 @@ impl Looked {
         };
         self.snapshot = SnapshotFact::None;
         let main = |manifest: Manifest| manifest.files.into_iter().next();
-        let whole = self.offers.iter().filter_map(|s| s.manifest().ok());
+        // One of a turn that ran does not stay.
+        let staying = self.offers.iter().filter(|s| !s.open);
+        let whole = staying.filter_map(|s| s.manifest().ok());
         let known: Vec<_> = whole
             .filter_map(main)
             .map(|file| (file.length, file.hash))
@@ -120,6 +125,55 @@ impl Looked {
     }
 }
 
+impl Looked {
+    /// Puts a session in its place as it was in the middle of a turn, `mark`: not what was confirmed, but
+    /// what a question was put off in. Says which snapshot it came from; none: there is none.
+    pub(crate) async fn put_back_whole(
+        &self,
+        pin: PinId,
+        mark: &FileMark,
+        vault: Option<&Vault>,
+        folder: &Path,
+    ) -> Result<Option<String>> {
+        let Some(vault) = vault else {
+            return Ok(None);
+        };
+        let found = {
+            let mut read = vault.store.read().await.map_err(rejoin_hub::Error::from)?;
+            let found = read.snapshots_of_pin(pin, OPEN).await;
+            found.map_err(rejoin_hub::Error::from)?
+        };
+        for snapshot in found.into_iter().filter(|s| s.open) {
+            let Ok(manifest) = snapshot.manifest() else {
+                continue;
+            };
+            let same = |file: &ManifestFile| (file.length, &file.hash) == (mark.length, &mark.hash);
+            if !manifest.files.first().is_some_and(same) {
+                continue;
+            }
+            let staging = folder.join(STAGED);
+            match fetch(vault, &manifest, Some(&staging)).await {
+                Ok(()) => {}
+                Err(Bad::Here(error)) => return Err(Error::io("restoring the session")(error)),
+                Err(Bad::Damaged | Bad::Unreachable(_)) => continue,
+            }
+            let mut was = snapshot.pin(&manifest, &PinState::Confirmed, 0);
+            was.files = vec![mark.clone()];
+            let staged = Staged {
+                snapshot,
+                manifest,
+                folder: Some(staging),
+                known: vec![],
+            };
+            staged
+                .put_in_place(self, was)
+                .map_err(Error::io("restoring the session"))?;
+            return Ok(Some(staged.told(false)));
+        }
+        Ok(None)
+    }
+}
+
 /// Fetches every file of a snapshot and compares it with what was captured. What is staged need not
 /// outlive a crash: it is synced when it is put in its place.
 async fn stage(
@@ -127,10 +181,29 @@ async fn stage(
     snapshot: &Snapshot,
     folder: Option<&Path>,
 ) -> std::result::Result<Manifest, Bad> {
-    let manifest = snapshot.manifest().map_err(|unusable| match unusable {
+    let manifest = manifest_of(snapshot)?;
+    // What a turn that never ended had added is nobody's answer.
+    let manifest = if snapshot.open {
+        manifest.cut_back().ok_or(Bad::Damaged)?
+    } else {
+        manifest
+    };
+    fetch(vault, &manifest, folder).await?;
+    Ok(manifest)
+}
+
+fn manifest_of(snapshot: &Snapshot) -> std::result::Result<Manifest, Bad> {
+    snapshot.manifest().map_err(|unusable| match unusable {
         Unusable::Newer => Bad::Unreachable("there is a snapshot, written by a newer rejoin"),
         Unusable::Damaged | Unusable::Expired => Bad::Damaged,
-    })?;
+    })
+}
+
+async fn fetch(
+    vault: &Vault,
+    manifest: &Manifest,
+    folder: Option<&Path>,
+) -> std::result::Result<(), Bad> {
     if let Some(folder) = folder {
         make_private(folder).map_err(Bad::Here)?;
     }
@@ -163,7 +236,7 @@ async fn stage(
     {
         return Err(Bad::Damaged);
     }
-    Ok(manifest)
+    Ok(())
 }
 
 struct Hashed<'a>(blake3::Hasher, &'a mut (dyn Write + Send));

@@ -111,18 +111,32 @@ impl Sessions<'_> {
 
     /// Removes files under the name of a session that hold nothing: a CLI that finds its sessions by
     /// name may leave one with every run, and they would be taken for it once it is gone.
-    pub fn tidy(&self, at: &SessionAt<'_>, path: &str) {
-        let Place::Find { begins, ends, .. } = self.adapter.place(at) else {
+    /// `path`: the session itself, if there is one.
+    pub fn tidy(&self, at: &SessionAt<'_>, path: Option<&str>) {
+        let Place::Find {
+            folders,
+            begins,
+            ends,
+        } = self.adapter.place(at)
+        else {
             return;
         };
         if !self.adapter.leaves_stubs() {
             return;
         }
-        let file = self.home.join(path);
-        let Some(folder) = file.parent() else { return };
-        for other in named(folder, &begins, &ends) {
+        let file = path.map(|path| self.home.join(path));
+        let beside = file
+            .as_deref()
+            .and_then(Path::parent)
+            .map(Path::to_path_buf);
+        let usual = || folders.first().map(|folder| self.home.join(folder));
+        let Some(folder) = beside.or_else(usual) else {
+            return;
+        };
+        for other in named(&folder, &begins, &ends) {
             let other = folder.join(other);
-            let Some(bytes) = fs_err::read(&other).ok().filter(|_| other != file) else {
+            let is_it = file.as_ref() == Some(&other);
+            let Some(bytes) = fs_err::read(&other).ok().filter(|_| !is_it) else {
                 continue;
             };
             let mut reader = self.adapter.reader(None);
@@ -155,14 +169,14 @@ impl Sessions<'_> {
         }
     }
 
-    /// Lets a session hold nothing that is later than now, in milliseconds since 1970: some CLIs
-    /// take what lies in the future for their newest message.
-    pub async fn not_after(&self, mark: FileMark, now: i64) -> io::Result<FileMark> {
-        let Records::Database { not_after, .. } = self.adapter.records() else {
+    /// Does to a session what must be done before its CLI goes on with it (some take what lies in the
+    /// future for their newest message). Now is in milliseconds since 1970.
+    pub async fn make_ready(&self, mark: FileMark, now: i64) -> io::Result<FileMark> {
+        let Records::Database { ready, .. } = self.adapter.records() else {
             return Ok(mark);
         };
         let path = self.home.join(&mark.path);
-        match database::rewrite(&path, not_after, &now.to_string()).await? {
+        match database::rewrite(&path, ready, &now.to_string()).await? {
             0 => Ok(mark),
             _ => database::mark(self.home, &mark.path),
         }
@@ -183,7 +197,7 @@ impl Sessions<'_> {
     }
 }
 
-fn saved(run: &Path) -> PathBuf {
+pub(crate) fn saved(run: &Path) -> PathBuf {
     run.join("session.saved")
 }
 

@@ -2,10 +2,12 @@
 //! the turn's own cost; one report for the hub.
 
 mod books;
+mod put_off;
 mod run;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rejoin_agents::{Adapter, EndCause, Ran};
 use rejoin_core::{Class, Failure, Outcome, PinEffect, ToolNote, TurnStatus};
@@ -17,9 +19,16 @@ use crate::config::ModelConfig;
 use crate::error::Error;
 use crate::leftovers;
 use crate::pump::Pumped;
+use crate::warm::Host;
+
+pub(crate) use put_off::{PutOff, ended, put_off};
+
+/// A process that stays up may write to its session a moment after its last word (2.1.325: 0.1 s).
+const WRITES_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A run, as it was written ahead.
-pub struct Written<'a> {
+pub(crate) struct Written<'a> {
     pub adapter: &'static dyn Adapter,
     pub attempt: &'a Attempt,
     pub plan: &'a AttemptPlan,
@@ -31,11 +40,12 @@ pub struct Written<'a> {
 }
 
 /// Everything but the refusal of a session, which is retried first.
-pub async fn settle(
+pub(crate) async fn settle(
     claimed: &Claimed,
     written: Written<'_>,
     pumped: Pumped,
     machine: &str,
+    host: Option<&Host>,
 ) -> Settled {
     let Written {
         adapter,
@@ -46,11 +56,15 @@ pub async fn settle(
         models,
     } = written;
     let Pumped {
-        ran,
+        mut ran,
         cause,
         leftovers,
         kept,
+        deferred: _,
     } = pumped;
+    if let Some(so_far) = &plan.so_far {
+        put_off::join(&mut ran, so_far);
+    }
     let mut run = Run {
         adapter,
         attempt,
@@ -58,9 +72,23 @@ pub async fn settle(
         ran: &ran,
         folder,
         models,
+        rests: host.is_some(),
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;
+    if let Some(host) = host {
+        let since = Instant::now();
+        while run.confirm(machine).await.is_err() && run.rests {
+            if since.elapsed() > WRITES_WITHIN {
+                // What it still holds back it writes when it ends.
+                host.end().await;
+                run.rests = false;
+            } else {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            run.read = run.read().await;
+        }
+    }
     record.tools_run = ran.tools_run;
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
@@ -98,7 +126,7 @@ pub async fn settle(
     };
     run.tidy();
     fault::point("after_read");
-    Settled {
+    let mut settled = Settled {
         status,
         answer: (status == TurnStatus::Succeeded).then(|| ran.text.clone()),
         error: ran.outcome.failure().cloned(),
@@ -115,7 +143,11 @@ pub async fn settle(
         record,
         outside: run.said_by_others(&pin),
         pin,
+    };
+    if let Some(so_far) = &plan.so_far {
+        put_off::add(&mut settled, so_far);
     }
+    settled
 }
 
 /// What the next turn must know the tools did; in an unanswered one also what was only started.
@@ -143,6 +175,7 @@ pub(crate) async fn refused_cleanly(
         ran,
         folder,
         models: &BTreeMap::new(),
+        rests: false,
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;
@@ -157,7 +190,7 @@ fn never_forked(plan: &AttemptPlan, ran: &Ran) -> bool {
 }
 
 /// Ends what a shim that was killed could not end any more.
-pub fn clear_away(claimed: &Claimed, pumped: &mut Pumped) -> Result<(), Error> {
+pub(crate) fn clear_away(claimed: &Claimed, pumped: &mut Pumped) -> Result<(), Error> {
     if pumped.cause != EndCause::Unseen {
         return Ok(());
     }

@@ -48,7 +48,7 @@ use turn::Turn;
 
 pub use begin::{Begun, begun, void};
 pub(crate) use early::{LATER, Told};
-pub(crate) use order::{Grew, KNOWS_LEASES, Reply};
+pub(crate) use order::{Grew, KNOWS_KEYS, KNOWS_LEASES, Reply};
 pub use order::{Hello, Order};
 pub use spec::{End, Leftover, Spec, Why};
 

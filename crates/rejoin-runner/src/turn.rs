@@ -9,15 +9,18 @@ use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
 
 use crate::attempt::{Prepared, Preparing, early_shim, run_folder, turn_folder};
-use crate::config::RunnerConfig;
+use crate::config::{RunnerConfig, Unrun};
+use crate::deferred::Stands;
 use crate::error::{Error, Result};
 use crate::look::{Looked, look};
+use crate::meanwhile::Running;
 use crate::outside::Taken;
 use crate::place::Place;
 use crate::process::ShimChild;
-use crate::pump::{Pump, Pumped};
-use crate::settle::{Written, clear_away, refused_cleanly, settle};
+use crate::pump::{Pump, Pumped, reader_of};
+use crate::settle::{Written, clear_away, refused_cleanly};
 use crate::shim::void;
+use crate::warm::{Host, Rest, is_live, see_off, unheard, was_silent};
 
 /// How often a session that somebody else is using is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -55,23 +58,27 @@ impl Runner {
         claimed: &Claimed,
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
-    ) -> Result<()> {
+    ) -> Result<Stands> {
         let attempts = self.attempts(claimed, if_busy, cancel);
         match self.holding(claimed, attempts).await {
-            Ok(()) => Ok(()),
+            Ok(stands) => Ok(stands),
             Err(
                 error @ (Error::WouldReseed { .. }
                 | Error::Envelope(_)
                 | Error::InUse { .. }
                 | Error::Cancelled),
             ) => {
-                self.hub.withdraw(claimed).await?;
+                self.not_run(claimed, &error).await?;
+                self.end_processes(claimed.conversation.id).await;
                 self.clean_up(claimed);
                 Err(error)
             }
             Err(error @ Error::Hub(_)) => Err(error),
             // The turn says so itself.
-            Err(error) => self.not_started(claimed, &error).await,
+            Err(error) => {
+                self.not_started(claimed, &error).await?;
+                Ok(Stands::Over)
+            }
         }
     }
 
@@ -80,10 +87,10 @@ impl Runner {
         claimed: &Claimed,
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
-    ) -> Result<()> {
+    ) -> Result<Stands> {
         let mut early = early_shim(&self.config, claimed);
         let mut claimed = claimed.clone();
-        let (mut looked, taken) = self
+        let (mut looked, taken, live) = self
             .look_until_free(&mut claimed, if_busy, &cancel, &mut early)
             .await?;
         let claimed = &claimed;
@@ -97,11 +104,18 @@ impl Runner {
         let situation = looked.situation(&claimed.turn.agent, &claimed.request);
         let decision = decide(&situation);
         let mut plan = decision.plan.clone().map_err(|hold| held(&hold, &looked))?;
+        if let Some((host, _)) = &live {
+            plan = plan.live();
+            if !is_live(&plan) {
+                host.end().await;
+            }
+        }
         let preparing = Preparing {
             link: &self.hub,
             config: &self.config,
             claimed,
             looked: &looked,
+            live: live.as_ref(),
         };
         let (mut n, mut refused) = (1, None);
         loop {
@@ -120,15 +134,32 @@ impl Runner {
                 n,
                 folder: &folder,
                 committed: 0,
+                asks: prepared.plan.asks,
                 asked: prepared.plan.asked_session(),
                 resumed: prepared.plan.continues(),
                 child: Some(child),
                 cancel: cancel.clone(),
                 wake: &self.wake,
             };
-            let pumped = pump.follow(looked.adapter.parser()).await?;
             let attempt = attempt_of(&prepared, &plan);
-            let (adapter, ran) = (looked.adapter, &pumped.ran);
+            let running = Running {
+                adapter: looked.adapter,
+                claimed,
+                plan: &prepared.plan,
+                pin: attempt.pin,
+                folder: &folder,
+            };
+            let follow = pump.follow(reader_of(looked.adapter, &folder));
+            let pumped = self.keeping(&running, follow).await?;
+            let silent = was_silent(&folder);
+            see_off(&folder, &pumped).await;
+            let adapter = looked.adapter;
+            let unheard = unheard(adapter, &prepared.plan, &folder, silent, &pumped).await;
+            if unheard && !*cancel.borrow() {
+                (plan, refused, n) = (plan.without_process(), Some(n), n + 1);
+                continue;
+            }
+            let ran = &pumped.ran;
             let clean = refused_cleanly(adapter, &attempt, &prepared.plan, &folder, ran).await;
             let Some(retold) = plan.after_refusal().filter(|_| clean) else {
                 let written = Written {
@@ -160,7 +191,7 @@ impl Runner {
         if_busy: IfBusy,
         cancel: &watch::Receiver<bool>,
         early: &mut Option<ShimChild>,
-    ) -> Result<(Looked, Taken)> {
+    ) -> Result<(Looked, Taken, Option<(Host, Rest)>)> {
         let mut taken = Taken::default();
         let mut again = 2;
         loop {
@@ -183,13 +214,19 @@ impl Runner {
             .await?;
             fault::point("after_look");
             let held = decide(&looked.situation(&claimed.turn.agent, &claimed.request)).plan;
+            let (live, ended) = self
+                .take_resting(claimed, &looked, held.as_ref().ok())
+                .await;
+            if ended && live.is_none() {
+                continue;
+            }
             // Whoever used it is done since it was asked what was said there.
             if again > 0 && looked.went_on() && !matches!(held, Err(Hold::InUse { .. })) {
                 again -= 1;
                 continue;
             }
             if if_busy == IfBusy::Fail || !matches!(held, Err(Hold::InUse { .. })) {
-                return Ok((looked, taken));
+                return Ok((looked, taken, live));
             }
             if *cancel.borrow() || self.hub.cancel_asked(claimed.turn.id).await? {
                 return Err(Error::Cancelled);
@@ -206,7 +243,7 @@ impl Runner {
         looked: &Looked,
         written: Written<'_>,
         mut pumped: Pumped,
-    ) -> Result<()> {
+    ) -> Result<Stands> {
         fault::point("before_settle");
         clear_away(claimed, &mut pumped)?;
         if pumped
@@ -218,11 +255,7 @@ impl Runner {
             // A wrapper whose file stays while what it starts does not: found out anew next time.
             self.hub.forget_binary(&looked.binary.identity).await?;
         }
-        let (adapter, plan) = (written.adapter, written.plan);
-        let mut settled = settle(claimed, written, pumped, &self.hub.machine).await;
-        let before = plan.confirmed.as_ref().map(|c| &c.file);
-        self.capture(adapter, before, &mut settled).await;
-        self.finish(claimed, &settled).await
+        self.conclude(claimed, written, pumped).await
     }
 
     pub(crate) async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
@@ -240,18 +273,43 @@ impl Runner {
         self.wake.send_modify(|n| *n += 1);
         self.clean_up(claimed);
         fault::point("after_cleanup");
-        if let (PinEnd::Confirm(pin), Some(_)) = (&settled.pin, &settled.snapshot) {
-            self.save_the_others(pin.id).await;
+        match (&settled.pin, &settled.snapshot) {
+            (PinEnd::Confirm(pin), Some(_)) => self.save_the_others(pin.id).await,
+            (PinEnd::PutBack { id, .. }, _) => self.save_again(*id).await,
+            (
+                PinEnd::None
+                | PinEnd::Untouched(_)
+                | PinEnd::Confirm(_)
+                | PinEnd::Retire { .. }
+                | PinEnd::Lost { .. },
+                _,
+            ) => {}
         }
         Ok(())
     }
 
     /// Removes the folder of a turn. What cannot be removed now is swept by the next command.
-    fn clean_up(&self, claimed: &Claimed) {
+    pub(crate) fn clean_up(&self, claimed: &Claimed) {
         let turns = self.config.home.join("turns");
         drop(fs_err::remove_dir_all(
             turns.join(claimed.turn.id.to_string()),
         ));
+    }
+
+    /// What becomes of a turn for which nothing was run.
+    async fn not_run(&self, claimed: &Claimed, error: &Error) -> Result<()> {
+        if self.config.unrun == Unrun::TakenBack {
+            return Ok(self.hub.withdraw(claimed).await?);
+        }
+        #[expect(clippy::wildcard_enum_match_arm, reason = "a wish is all that is left")]
+        let class = match error {
+            Error::WouldReseed { .. } => Class::WouldReseed,
+            Error::Envelope(_) => Class::Envelope,
+            Error::InUse { .. } => Class::InUse,
+            _ => return Ok(self.hub.cancel_unrun(claimed).await?),
+        };
+        let why = error.to_string();
+        Ok(self.hub.hold_back(claimed, class, why).await?)
     }
 
     /// It could not even be tried: said so in the turn, and the message stays. If its CLI runs all

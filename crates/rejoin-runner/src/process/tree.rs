@@ -3,7 +3,11 @@
 //! Reading never fails: a process that ends while it is looked at is simply not there.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::path::PathBuf;
+
+/// Bytes to read at once: most files are shorter.
+const AT_ONCE: usize = 4096;
 
 /// One process as it was when it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,18 +20,38 @@ pub(crate) struct Entry {
 
 /// The process with this pid, if there is one.
 pub(crate) fn read(pid: i32) -> Option<Entry> {
-    parse(pid, &fs_err::read(file(pid, "stat")).ok()?)
+    let mut stat = Vec::new();
+    read_into(pid, "stat", &mut stat);
+    parse(pid, &stat)
+}
+
+/// What a file of the process holds; nothing if it is gone. A file of `/proc` has no size, so that reading
+/// it as others are read takes three times as many calls: before a turn there may be hundreds.
+pub(crate) fn read_into(pid: i32, name: &str, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    let Ok(mut file) = fs_err::File::open(file(pid, name)) else {
+        return;
+    };
+    let mut len = 0;
+    loop {
+        bytes.resize(len + AT_ONCE, 0);
+        match file.read(&mut bytes[len..]) {
+            Ok(more) if more > 0 => len += more,
+            Ok(_) | Err(_) => break,
+        }
+    }
+    bytes.truncate(len);
+}
+
+/// The numbers of all processes that are visible to us.
+pub(crate) fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs_err::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 /// Every process that is visible to us.
 pub(crate) fn all() -> Vec<Entry> {
-    let Ok(entries) = fs_err::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(read)
-        .collect()
+    pids().filter_map(read).collect()
 }
 
 /// All descendants of `roots` in `table`, without the roots, not walking through `stops`.

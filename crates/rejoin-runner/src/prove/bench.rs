@@ -208,6 +208,7 @@ impl Bench<'_> {
             outside: &[],
             raw: false,
             neutral: self.neutral,
+            asks: false,
         };
         let mut command = self.adapter.command(&order);
         if forking.is_some() {
@@ -294,6 +295,7 @@ impl Bench<'_> {
             provider: None,
             failures: 0,
             compacted: false,
+            instructions: None,
         };
         let facts = PinFacts {
             pin: &pin,

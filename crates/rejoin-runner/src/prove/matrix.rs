@@ -286,11 +286,7 @@ impl Play<'_> {
             .stage
             .say(self.server, &text, manner, Some(under_way))
             .await?;
-        let left = leftovers::marked(&said.turn.turn_id.to_string());
-        let left = left
-            .iter()
-            .filter(|m| !m.command.contains(" shim "))
-            .count();
+        let left = live_on(&said.turn.turn_id.to_string()).await;
         let what = "whole tree killed";
         if said.turn.status != "cancelled" && left == 0 {
             let why = format!("a command did not run under full: {}", said.what());
@@ -380,3 +376,25 @@ impl Play<'_> {
         Ok(())
     }
 }
+
+/// How many processes of a turn live on. What was killed may take a moment to go.
+async fn live_on(turn: &str) -> usize {
+    let count = || {
+        let left = leftovers::marked(turn);
+        left.iter()
+            .filter(|m| !m.command.contains(" shim "))
+            .count()
+    };
+    let mut left = count();
+    for _ in 0..MOMENTS {
+        if left == 0 {
+            break;
+        }
+        tokio::time::sleep(MOMENT).await;
+        left = count();
+    }
+    left
+}
+
+const MOMENT: std::time::Duration = std::time::Duration::from_millis(50);
+const MOMENTS: usize = 40;

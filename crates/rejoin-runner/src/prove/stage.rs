@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::ready;
 use crate::binary::identity;
-use crate::config::{AgentConfig, RunnerConfig};
+use crate::config::{AgentConfig, Asks, RunnerConfig};
 use crate::session::Sessions;
 use crate::turn::{IfBusy, Runner};
 
@@ -121,8 +121,13 @@ impl<'a> Stage<'a> {
             env,
             models: [].into(),
             described: vec![],
+            unrun: crate::config::Unrun::default(),
+            asks: Asks::Nobody,
+            defer_after: None,
+            warm: None,
         };
         let hub = Hub {
+            namespace: "".into(),
             store: Store::open_sqlite(&config.home.join("rejoin.db"))
                 .await
                 .ok()?,
@@ -205,6 +210,7 @@ impl<'a> Stage<'a> {
             request,
             client_key: None,
             refuse_if_busy: true,
+            confirmed: true,
         };
         server.clear();
         let hub = &self.runner.hub;
@@ -263,7 +269,7 @@ impl<'a> Stage<'a> {
     /// Where the session of the conversation lies: the CLI's home, and the file beneath it.
     async fn session_file(&self) -> Option<(PathBuf, String)> {
         let mut store = self.runner.hub.store.read().await.ok()?;
-        let found = store.conversation_by_key("proof").await.ok()??;
+        let found = store.conversation_by_key("", "proof").await.ok()??;
         let id: ConversationId = found.id;
         let pins = store.pins_of(id, &self.agent).await.ok()?;
         let pin = pins.into_iter().find_map(|stored| stored.pin)?;

@@ -7,11 +7,12 @@ use rejoin_core::{AgentName, Hold, Reason, TurnPlan, Way, decide};
 use rejoin_hub::{HubLink as _, TurnRequest};
 use rejoin_store::{Conversation, Snapshot, Vault};
 
-use super::{Bad, is_plain, put, stage};
+use super::{Bad, fetch, is_plain, manifest_of};
 use crate::error::{Error, Result};
 use crate::look::look;
 use crate::relocate::told_where;
 use crate::turn::Runner;
+use crate::whole::put;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl Runner {
                     aside: put_back.aside,
                 })
             }
-            (Way::InPlace | Way::Snapshot | Way::Fork, _, _) => {
+            (Way::InPlace | Way::Live | Way::Snapshot | Way::Fork, _, _) => {
                 let mark = looked.session.as_ref().and_then(|s| s.mark.as_ref());
                 let file = mark.map(|mark| looked.home.join(&mark.path));
                 Ok(file.map_or(Now::Nothing, |file| Now::Here { file }))
@@ -108,20 +109,36 @@ impl Runner {
     }
 }
 
+/// Why the files of a snapshot were not written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unwritten {
+    /// What is wrong with the snapshot.
+    Unusable(String),
+    /// What lies there is somebody's.
+    InTheWay(PathBuf),
+}
+
 /// Writes the files of a snapshot into a folder, for whoever wants to look at them: checked first.
-/// Gives their places there; an error says what is wrong with the snapshot.
+/// Gives their places there.
 pub async fn written_to(
     vault: &Vault,
     snapshot: &Snapshot,
     folder: &Path,
-) -> Result<std::result::Result<Vec<PathBuf>, String>> {
+) -> Result<std::result::Result<Vec<PathBuf>, Unwritten>> {
     let io = |error| Error::io("writing the files of a snapshot")(error);
+    let unusable = |why: &str| Err(Unwritten::Unusable(why.to_owned()));
     let staging = tempfile::tempdir_in(folder).map_err(io)?;
-    let manifest = match stage(vault, snapshot, Some(staging.path())).await {
+    // Whoever looks at one of a turn that ran is shown all of it.
+    let fetched = async {
+        let manifest = manifest_of(snapshot)?;
+        fetch(vault, &manifest, Some(staging.path())).await?;
+        Ok(manifest)
+    };
+    let manifest = match fetched.await {
         Ok(manifest) => manifest,
         Err(Bad::Here(error)) => return Err(io(error)),
-        Err(Bad::Damaged) => return Ok(Err("it is damaged".into())),
-        Err(Bad::Unreachable(why)) => return Ok(Err(why.to_owned())),
+        Err(Bad::Damaged) => return Ok(unusable("it is damaged")),
+        Err(Bad::Unreachable(why)) => return Ok(unusable(why)),
     };
     let mut written = vec![];
     for (n, file) in manifest.files.iter().enumerate() {
@@ -131,11 +148,11 @@ pub async fn written_to(
             part => format!("{part}/{}", file.path),
         };
         if !is_plain(&place) {
-            return Ok(Err("it names a file outside its folder".into()));
+            return Ok(unusable("it names a file outside its folder"));
         }
         let target = folder.join(&place);
         if fs_err::symlink_metadata(&target).is_ok() {
-            return Ok(Err(format!("{} is there already", target.display())));
+            return Ok(Err(Unwritten::InTheWay(target)));
         }
         put(
             &staging.path().join(n.to_string()),

@@ -1,13 +1,11 @@
 //! Where the files of a restored session go, and what becomes of what lies there.
 
 use std::io::{self, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rejoin_agents::{Adapter, Moving, Place, Records, SessionAt};
 use rejoin_core::FileMark;
 
-use crate::folder::make_private;
 use crate::marks;
 use crate::session::Sessions;
 use crate::session::database::beside_it;
@@ -122,70 +120,6 @@ pub(super) fn logged(file: &Path) -> bool {
     fs_err::metadata(beside_it(file, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// Makes room: what lies there is moved aside, with its log, or goes. Gives its new name.
-pub(super) fn keep_aside(
-    target: &Path,
-    records: Records,
-    keep: bool,
-) -> io::Result<Option<String>> {
-    if fs_err::symlink_metadata(target).is_err() {
-        return Ok(None);
-    }
-    let mut n = 0;
-    let free = loop {
-        let mut name = target.as_os_str().to_owned();
-        name.push(format!(".aside-{n}"));
-        let free = PathBuf::from(name);
-        if fs_err::symlink_metadata(&free).is_err() {
-            break free;
-        }
-        n += 1;
-    };
-    if let Records::Database { .. } = records {
-        for ending in ["-wal", "-shm"] {
-            let log = beside_it(target, ending);
-            let moved = if keep && ending == "-wal" {
-                fs_err::rename(log, beside_it(&free, ending))
-            } else {
-                fs_err::remove_file(log)
-            };
-            match moved {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-    }
-    if !keep {
-        return Ok(None);
-    }
-    fs_err::rename(target, &free)?;
-    Ok(Some(free.display().to_string()))
-}
-
-/// Moves a file to its place, whole or not at all.
-pub(super) fn put(from: &Path, target: &Path, mode: u32, others_read: bool) -> io::Result<()> {
-    let folder = target
-        .parent()
-        .ok_or_else(|| io::Error::other("it has no folder"))?;
-    make_private(folder)?;
-    let mut temp = target.as_os_str().to_owned();
-    temp.push(".rejoin-tmp");
-    let temp = PathBuf::from(temp);
-    // On another disk it cannot be moved, only copied. Where that ends halfway nothing stays.
-    if fs_err::rename(from, &temp).is_err()
-        && let Err(error) = fs_err::copy(from, &temp)
-    {
-        let _gone = fs_err::remove_file(&temp);
-        return Err(error);
-    }
-    // Never wider than its owner; and never so that its owner cannot go on with it.
-    let mode = 0o600 | (mode & if others_read { 0o755 } else { 0o700 });
-    fs_err::set_permissions(&temp, std::fs::Permissions::from_mode(mode))?;
-    fs_err::File::open(&temp)?.sync_all()?;
-    fs_err::rename(&temp, target)?;
-    fs_err::File::open(folder)?.sync_all()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -219,19 +153,5 @@ mod tests {
         assert!(!leads_out(&root, "a/b/c"));
         assert!(leads_out(&root, "out/b"));
         assert!(leads_out(&root, "out"));
-    }
-
-    #[test]
-    fn what_is_put_is_whole_and_its_owners_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("x/y/to"));
-        fs_err::write(&from, "bytes").unwrap();
-        put(&from, &to, 0o777, false).unwrap();
-        assert_eq!(fs_err::read(&to).unwrap(), b"bytes");
-        let mode = fs_err::metadata(&to).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-        let kept = keep_aside(&to, Records::Lines, true).unwrap().unwrap();
-        assert_eq!(fs_err::read(kept).unwrap(), b"bytes");
-        assert!(!to.exists());
     }
 }

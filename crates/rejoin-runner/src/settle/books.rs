@@ -6,6 +6,20 @@ use rejoin_core::{Class, Context, Cost, Micros, Outcome, TotalsScope, Usage};
 use super::run::Run;
 use crate::config::ModelConfig;
 
+/// What came from a cache, if the stream counted it with the rest.
+fn told_apart(usage: Usage, cached: u64) -> Usage {
+    let cached = if usage.cache_read == 0 {
+        cached.min(usage.input)
+    } else {
+        0
+    };
+    Usage {
+        input: usage.input - cached,
+        cache_read: usage.cache_read + cached,
+        ..usage
+    }
+}
+
 impl Run<'_> {
     /// What its totals cover was proven for one version, and holds for no other.
     fn proven(&self, scope: TotalsScope) -> TotalsScope {
@@ -28,7 +42,9 @@ impl Run<'_> {
                 None => Some(self.ran.usage),
             };
         }
-        Usage::of_turn(self.proven(self.plan.usage), self.ran.usage, before)
+        let usage = Usage::of_turn(self.proven(self.plan.usage), self.ran.usage, before)?;
+        let cached = self.reading().map_or(0, |reading| reading.cached);
+        Some(told_apart(usage, cached))
     }
 
     pub(super) fn usage_kept(&self) -> Option<Usage> {
@@ -42,6 +58,11 @@ impl Run<'_> {
     /// one that adds up, after an upgrade, goes on from there (2.1.325 on a session of 2.1.197).
     pub(super) fn total_kept(&self) -> Option<Micros> {
         match self.totals() {
+            // A process writes it down when it ends.
+            TotalsScope::Cumulative if self.rests => {
+                let written = self.reading().and_then(|reading| reading.total);
+                written.or_else(|| self.plan.total_before())
+            }
             TotalsScope::Cumulative => self.ran.total,
             TotalsScope::PerRun => self.plan.total_before(),
             TotalsScope::Unproven => None,
@@ -62,7 +83,14 @@ impl Run<'_> {
         if cut_off {
             return Cost::Unknown;
         }
-        let told = Cost::of_turn(self.totals(), self.ran.total, self.plan.total_before());
+        let (scope, before) = match (&self.plan.live, self.totals()) {
+            // However it counts over processes: within one it adds up.
+            (Some(live), TotalsScope::Cumulative | TotalsScope::PerRun) => {
+                (TotalsScope::Cumulative, live.total)
+            }
+            (_, scope) => (scope, self.plan.total_before()),
+        };
+        let told = Cost::of_turn(scope, self.ran.total, before);
         // A CLI that speaks of tokens only: what the user says they cost.
         match (self.ran.total, self.model_config(), self.usage()) {
             (None, Some(model), Some(usage)) => model.price.of(usage).map_or(told, Cost::Known),

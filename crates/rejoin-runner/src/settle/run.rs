@@ -23,6 +23,8 @@ pub(super) struct Run<'a> {
     pub(super) ran: &'a Ran,
     pub(super) folder: &'a Path,
     pub(super) models: &'a BTreeMap<String, ModelConfig>,
+    /// Its process waits for the next prompt.
+    pub(super) rests: bool,
     /// What was added to the session, and its mark.
     pub(super) read: Result<(FileMark, Reading), String>,
 }
@@ -81,13 +83,17 @@ impl Run<'_> {
     /// in the folder goes. A run that ended well has done that itself, and others may be running in
     /// the same folder.
     pub(super) fn tidy(&self) {
-        if let (Some(session), Ok(path)) = (self.session(), self.session_file()) {
+        let path = self.session_file().ok();
+        // The one that was minted may have served only for the CLI's own.
+        let minted = Some(&self.plan.session).filter(|_| !self.plan.asked);
+        let written = self.session().filter(|_| path.is_some());
+        for session in written.into_iter().chain(minted) {
             let at = SessionAt {
                 folder: &self.plan.folder.path,
                 session,
                 pin: &self.attempt.pin.to_string(),
             };
-            self.sessions().tidy(&at, &path);
+            self.sessions().tidy(&at, path.as_deref());
         }
         if self.ran.outcome == Outcome::Succeeded {
             return;
@@ -192,6 +198,18 @@ impl Run<'_> {
         } else {
             (mark, reading)
         };
+        self.pin(session, vec![mark.clone()], reading, machine)
+    }
+
+    /// The session as this run leaves it.
+    pub(super) fn pin(
+        &self,
+        session: &SessionId,
+        files: Vec<FileMark>,
+        reading: &Reading,
+        machine: &str,
+    ) -> Result<Pin, String> {
+        let (plan, ran) = (self.plan, self.ran);
         let mut folder = plan.folder.clone();
         if folder.checkout.is_none() {
             folder.checkout = folder::checkout_of(Path::new(&folder.path));
@@ -218,7 +236,7 @@ impl Run<'_> {
             runtime,
             machine: machine.to_owned(),
             home: plan.home.clone(),
-            files: vec![mark.clone()],
+            files,
             cursor: reading.cursor.clone(),
             total: self.total_kept(),
             usage: self.usage_kept(),
@@ -227,6 +245,7 @@ impl Run<'_> {
             provider: reading.provider.clone(),
             failures: 0,
             compacted: self.compacted() || plan.compacted_before(),
+            instructions: plan.instructions.clone(),
         })
     }
 
@@ -310,7 +329,7 @@ impl Run<'_> {
         theirs.said()
     }
 
-    fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
+    pub(super) fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
         if reading.prompts.iter().any(|id| *id != self.plan.prompt) {
             return Err("somebody else went on with it".into());
         }

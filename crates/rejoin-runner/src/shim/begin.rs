@@ -1,7 +1,7 @@
 //! The file `begin`: whoever creates it decides whether the run in a folder ever starts.
 //!
 //! The shim creates it before it starts anything. A runner that cleans up after a crash and wants
-//! to be sure that a run never starts creates it itself. `O_EXCL` makes exactly one of them win,
+//! to be sure that a run never starts creates it itself. That it must be new makes exactly one of them win,
 //! so a turn is never run twice.
 
 use std::io::{self, Write};
@@ -46,22 +46,36 @@ pub(super) fn begin(folder: &Path) -> io::Result<bool> {
     create(folder, &serde_json::to_vec(&Holder::me()?)?)
 }
 
+/// Seen whole or not at all, so that nobody finds a claim without a name who looks in the very moment.
 fn create(folder: &Path, text: &[u8]) -> io::Result<bool> {
+    let temp = folder.join(format!("begin.{}", std::process::id()));
+    let place = folder.join("begin");
+    let linked = write_new(&temp, text).and_then(|()| fs_err::hard_link(&temp, &place));
+    fs_err::remove_file(&temp).ok();
+    match linked {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        // No links here, or no room: once it exists the claim stands, even if it does not say whose it is.
+        Err(_) => match write_new(&place, b"") {
+            Ok(()) => {
+                fs_err::write(&place, text).ok();
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+fn write_new(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut options = fs_err::OpenOptions::new();
-    match options
+    let mut file = options
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(folder.join("begin"))
-    {
-        Ok(mut file) => {
-            // Once it exists the claim stands, even if the disk is too full to say whose it is.
-            file.write_all(text).ok();
-            Ok(true)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error),
-    }
+        .open(path)?;
+    file.write_all(text)
 }
 
 #[cfg(test)]
@@ -81,5 +95,6 @@ mod tests {
         assert!(begin(b.path()).unwrap());
         assert!(!void(b.path()).unwrap());
         assert_eq!(begun(b.path()).unwrap(), Begun::By(Holder::me().unwrap()));
+        assert_eq!(fs_err::read_dir(b.path()).unwrap().count(), 1);
     }
 }

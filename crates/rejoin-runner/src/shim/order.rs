@@ -34,12 +34,25 @@ pub enum Order {
     Lease {
         until_ms: u64,
     },
+    /// Write this to the CLI's stdin unless something was said under this key before.
+    /// Since version 3.
+    Say {
+        key: String,
+        data: String,
+    },
+    /// Nobody need be there for so long: until the next prompt, or until stdin is closed.
+    /// Since version 4, and only where `Spec::rests`.
+    Rest {
+        ms: u64,
+    },
 }
 
 /// The orders that this build knows.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 4;
 /// From here on a shim can be given a lease.
 pub(crate) const KNOWS_LEASES: u32 = 2;
+/// From here on a shim says each thing once.
+pub(crate) const KNOWS_KEYS: u32 = 3;
 
 /// Said unasked, between answers: there is more to read in the spools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +99,14 @@ mod tests {
                 Order::Lease { until_ms: 7 },
                 r#"{"order":"lease","until_ms":7}"#,
             ),
+            (
+                Order::Say {
+                    key: "k".to_owned(),
+                    data: "a\n".to_owned(),
+                },
+                r#"{"order":"say","key":"k","data":"a\n"}"#,
+            ),
+            (Order::Rest { ms: 7 }, r#"{"order":"rest","ms":7}"#),
         ];
         for (order, text) in table {
             assert_eq!(serde_json::to_string(&order).unwrap(), text);

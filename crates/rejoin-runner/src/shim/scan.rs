@@ -1,4 +1,4 @@
-//! Finds output lines with a certain top-level `"type"`, in constant memory.
+//! Finds output lines with a certain top-level `"type"` (or `"method"`, or `"id"`), in constant memory.
 //!
 //! Lines may be hundreds of megabytes long and come in any pieces, so they are not parsed but
 //! walked byte by byte. A line counts when it is complete and a whole JSON object; of a repeated
@@ -7,15 +7,21 @@
 /// Walks a stream of JSON lines.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    wanted: Vec<Vec<u8>>,
+    wanted: Vec<(Member, Vec<u8>)>,
     /// Longest word worth remembering.
     longest: usize,
     state: State,
     depth: u32,
     place: Place,
     word: Vec<u8>,
-    hit: bool,
+    /// Of which members the last value is wanted.
+    hits: [bool; MEMBERS.len()],
 }
+
+/// What a line is known by: a place in [`MEMBERS`].
+type Member = usize;
+
+const MEMBERS: [&str; 3] = ["type", "method", "id"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -38,8 +44,8 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Key,
-    /// The value of the top-level `type`.
-    Type,
+    /// The value of a member that a line is known by.
+    Value(Member),
     Other,
 }
 
@@ -47,16 +53,15 @@ enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Key,
-    /// Behind a key; true if that was `type`.
-    Value(bool),
+    /// Behind a key.
+    Value(Option<Member>),
 }
-
-const KEY: &[u8] = b"type";
 
 impl Scanner {
     pub(super) fn new(wanted: &[String]) -> Self {
-        let wanted: Vec<Vec<u8>> = wanted.iter().map(|it| it.clone().into_bytes()).collect();
-        let longest = wanted.iter().map(Vec::len).fold(KEY.len(), usize::max);
+        let wanted: Vec<_> = wanted.iter().map(|word| named(word)).collect();
+        let words = wanted.iter().map(|(_, word)| word.len());
+        let longest = words.chain(MEMBERS.map(str::len)).fold(0, usize::max);
         Self {
             wanted,
             longest,
@@ -64,7 +69,7 @@ impl Scanner {
             depth: 0,
             place: Place::Key,
             word: Vec::new(),
-            hit: false,
+            hits: [false; MEMBERS.len()],
         }
     }
 
@@ -78,9 +83,9 @@ impl Scanner {
             }
             bytes = rest;
             if *first == b'\n' {
-                found |= self.state == State::Closed && self.hit;
+                found |= self.state == State::Closed && self.hits.contains(&true);
                 self.state = State::Start;
-                self.hit = false;
+                self.hits = [false; MEMBERS.len()];
             } else {
                 self.state = self.step(*first);
             }
@@ -148,8 +153,8 @@ impl Scanner {
                 self.word.clear();
                 State::Text(match place {
                     Place::Key => Role::Key,
-                    Place::Value(true) => Role::Type,
-                    Place::Value(false) => Role::Other,
+                    Place::Value(Some(member)) => Role::Value(member),
+                    Place::Value(None) => Role::Other,
                 })
             }
             (b'"', ..) => State::Text(Role::Other),
@@ -184,15 +189,38 @@ impl Scanner {
     fn close_text(&mut self, role: Role) -> State {
         match role {
             Role::Key => {
-                let is_type = self.word == KEY;
-                self.place = Place::Value(is_type);
-                self.hit &= !is_type;
+                let is_it = |name: &&str| name.as_bytes() == self.word;
+                let member = MEMBERS.iter().position(is_it);
+                self.place = Place::Value(member);
+                self.note(member, false);
             }
-            Role::Type => self.hit = self.wanted.contains(&self.word),
+            Role::Value(member) => {
+                let is_it = |(of, word): &(Member, Vec<u8>)| *of == member && *word == self.word;
+                self.note(Some(member), self.wanted.iter().any(is_it));
+            }
             Role::Other => {}
         }
         State::Between
     }
+
+    fn note(&mut self, member: Option<Member>, hit: bool) {
+        if let Some(slot) = member.and_then(|member| self.hits.get_mut(member)) {
+            *slot = hit;
+        }
+    }
+}
+
+/// `method:NAME`, `id:TEXT`, or a type.
+fn named(word: &str) -> (Member, Vec<u8>) {
+    let prefixed = MEMBERS
+        .iter()
+        .enumerate()
+        .skip(1)
+        .find_map(|(member, name)| {
+            let value = word.strip_prefix(name)?.strip_prefix(':')?;
+            Some((member, value.as_bytes().to_vec()))
+        });
+    prefixed.unwrap_or_else(|| (0, word.as_bytes().to_vec()))
 }
 
 #[cfg(test)]
@@ -201,7 +229,8 @@ mod tests {
 
     fn check(text: &str, expect: bool) {
         for size in [1, 2, 3, 7, text.len().max(1)] {
-            let mut scanner = Scanner::new(&["result".to_owned(), "turn.completed".to_owned()]);
+            let wanted = ["result", "turn.completed", "method:turn/completed", "id:p"];
+            let mut scanner = Scanner::new(&wanted.map(str::to_owned));
             let found = text
                 .as_bytes()
                 .chunks(size)
@@ -237,6 +266,18 @@ mod tests {
             "{\"k\":\"é\u{1F980}\",\"n\":-1.5e3,\"t\":true,\"type\":\"result\"}\n",
             true,
         );
+    }
+
+    #[test]
+    fn by_other_members() {
+        check("{\"method\":\"turn/completed\",\"params\":{}}\n", true);
+        check("{\"jsonrpc\":\"2.0\",\"result\":{},\"id\":\"p\"}\n", true);
+        check("{\"id\":\"p\",\"id\":\"q\",\"method\":\"x\"}\n", false);
+        check(
+            "{\"method\":\"result\",\"type\":\"turn/completed\"}\n",
+            false,
+        );
+        check("{\"id\":1,\"params\":{\"id\":\"p\"}}\n", false);
     }
 
     #[test]

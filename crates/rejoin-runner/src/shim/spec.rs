@@ -19,11 +19,22 @@ pub struct Spec {
     pub stdin: String,
     /// Keep stdin open after `stdin` is written.
     pub hold_stdin: bool,
-    /// A held stdin is closed after an output line with one of these as top-level `type`.
+    /// A held stdin is closed after an output line with one of these as top-level `type`, or, behind
+    /// `method:` or `id:`, as that member.
     pub close_stdin_on: Vec<String>,
     /// After an output line with one of these as top-level `type` the CLI has `linger_ms` to end.
     pub done_on: Vec<String>,
     pub linger_ms: u64,
+    /// Not for the shim: for whoever reads the run. See `CommandSpec::dialogue`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dialogue: Option<String>,
+    /// Not for the shim either: the run goes through the process in this folder, which outlives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm: Option<PathBuf>,
+    /// It takes one prompt after the other, and rests in between: see `Order::Rest`. Whoever leaves it
+    /// alone in the middle ends it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rests: bool,
     /// Its stdout is a terminal, of which `out` gets what it would show.
     pub pty: bool,
     /// A held stdin is closed when nobody has been connected for this long.
@@ -53,6 +64,9 @@ impl Default for Spec {
             close_stdin_on: Vec::new(),
             done_on: Vec::new(),
             linger_ms: 1000,
+            dialogue: None,
+            warm: None,
+            rests: false,
             pty: false,
             orphan_ms: None,
             wall_ms: None,

@@ -3,6 +3,7 @@
 //! The pipe is never written to in a way that could block: prompts are larger than a pipe, and a
 //! CLI may not read for minutes.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,6 +17,8 @@ pub(super) struct Stdin {
     waiting: Vec<u8>,
     written: usize,
     held: bool,
+    /// Under these something was said already.
+    keys: HashSet<String>,
 }
 
 /// Most that may wait to be written.
@@ -30,6 +33,7 @@ impl Stdin {
             waiting,
             written: 0,
             held,
+            keys: HashSet::new(),
         })
     }
 
@@ -56,6 +60,15 @@ impl Stdin {
         self.waiting.drain(..self.written);
         self.written = 0;
         self.waiting.extend_from_slice(data.as_bytes());
+        Ok(())
+    }
+
+    /// Adds it once, however often it is told to: also if the CLI has closed its end since.
+    pub(super) fn say(&mut self, key: String, data: &str) -> Result<(), String> {
+        if !self.keys.contains(&key) {
+            self.add(data)?;
+            self.keys.insert(key);
+        }
         Ok(())
     }
 

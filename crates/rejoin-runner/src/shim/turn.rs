@@ -38,6 +38,9 @@ pub(super) struct Turn<'a> {
     /// The last word was said: by then it must have ended.
     over_at: Option<Instant>,
     limits: Limits,
+    /// It may rest, and does until then.
+    rests: bool,
+    rest_until: Option<Instant>,
     /// When the last client left, or the start.
     alone_since: Instant,
     disk_checked: Instant,
@@ -95,6 +98,8 @@ impl<'a> Turn<'a> {
             linger: Duration::from_millis(spec.linger_ms),
             over_at: None,
             limits,
+            rests: spec.rests,
+            rest_until: None,
             alone_since: now,
             disk_checked: now,
             more_to_scan: false,
@@ -172,6 +177,7 @@ impl<'a> Turn<'a> {
             self.spools.next_look(now),
             self.orphan_at(),
             self.over_at.filter(|_| running),
+            self.rest_until,
             self.limits.wall.filter(|_| running),
             self.idle_at().filter(|_| running),
         ]
@@ -181,7 +187,8 @@ impl<'a> Turn<'a> {
     }
 
     fn orphan_at(&self) -> Option<Instant> {
-        let alone = self.stdin.is_held() && !self.door.is_anybody_here();
+        let alone =
+            self.stdin.is_held() && !self.door.is_anybody_here() && self.rest_until.is_none();
         self.limits
             .orphan
             .filter(|_| alone)
@@ -218,11 +225,26 @@ impl<'a> Turn<'a> {
             stdin,
             brake,
             limits,
+            rests,
+            rest_until,
             ..
         } = self;
         door.serve(self.cli, |order| {
             match order {
-                Order::Stdin { data } => return stdin.add(&data),
+                Order::Stdin { data } => {
+                    *rest_until = None;
+                    return stdin.add(&data);
+                }
+                Order::Say { key, data } => {
+                    *rest_until = None;
+                    return stdin.say(key, &data);
+                }
+                Order::Rest { ms } => {
+                    if !*rests || !stdin.is_held() || brake.why().is_some() {
+                        return Err("it is not to rest".to_owned());
+                    }
+                    *rest_until = now.checked_add(Duration::from_millis(ms));
+                }
                 Order::CloseStdin => stdin.close(),
                 Order::Interrupt => brake.ask(Why::Interrupted, now),
                 Order::Stop => brake.tell(Why::Stopped, now),
@@ -240,9 +262,18 @@ impl<'a> Turn<'a> {
         if self.stdin.is_held() {
             let scanned = self.spools.scan(&mut self.scanner);
             self.more_to_scan = scanned == Scanned::NotDone;
-            if scanned == Scanned::Found || self.orphan_at().is_some_and(|at| now >= at) {
+            let orphaned = self.orphan_at().is_some_and(|at| now >= at);
+            if orphaned && self.rests {
+                self.brake.ask(Why::Interrupted, now);
+            }
+            if scanned == Scanned::Found || orphaned {
                 self.stdin.close();
                 self.more_to_scan = false;
+            }
+            if self.rest_until.is_some_and(|at| now >= at) {
+                self.rest_until = None;
+                self.stdin.close();
+                self.over_at = now.checked_add(self.linger);
             }
         } else {
             self.more_to_scan = false;

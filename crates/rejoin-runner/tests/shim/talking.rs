@@ -86,7 +86,7 @@ async fn an_orphan_is_closed_but_not_while_somebody_listens() {
 async fn orders_and_refusals() {
     let mut turn = Turn::start(&held("cat; echo eof; read x; sleep 60"));
     let mut link = link(&turn).await;
-    assert_eq!((link.hello().shim, link.hello().cli), (2, turn.cli().pid));
+    assert_eq!((link.hello().shim, link.hello().cli), (4, turn.cli().pid));
     assert_eq!(link.hello().pid, turn.shim_holder().pid);
     let big = "y".repeat(10_000_000);
     link.order(Order::Stdin { data: big.clone() })
@@ -120,7 +120,7 @@ fn bad_clients_hurt_only_themselves() {
         line
     };
     let hello = format!(
-        "{{\"shim\":2,\"pid\":{},\"cli\":{}}}\n",
+        "{{\"shim\":4,\"pid\":{},\"cli\":{}}}\n",
         turn.shim_holder().pid,
         turn.cli().pid
     );
@@ -199,4 +199,34 @@ async fn a_shim_says_when_there_is_more_to_read_and_hangs_up_after_the_end() {
     while link.news().await == News::Grew {}
     assert!(turn.folder.join("end.json").exists());
     assert_eq!(turn.end().code, Some(0));
+}
+
+/// Whoever comes after a client that was killed says the same again.
+#[tokio::test]
+async fn what_is_said_under_a_key_is_written_once() {
+    let mut turn = Turn::start(&held(
+        r#"while read line; do echo "got $line"; [ "$line" = end ] && echo '{"type":"result"}'; done"#,
+    ));
+    let say = |key: &str, data: &str| Order::Say {
+        key: key.into(),
+        data: format!("{data}\n"),
+    };
+    let mut first = link(&turn).await;
+    assert!(first.hello().shim >= 3);
+    first.order(say("1", "one")).await.unwrap();
+    first.order(say("2", "two")).await.unwrap();
+    drop(first);
+    let mut second = link(&turn).await;
+    for (key, data) in [
+        ("1", "one"),
+        ("2", "two"),
+        ("3", "two"),
+        ("1", "other"),
+        ("4", "end"),
+    ] {
+        second.order(say(key, data)).await.unwrap();
+    }
+    assert_eq!(turn.end().code, Some(0));
+    let said = turn.file("out").replace("{\"type\":\"result\"}\n", "");
+    assert_eq!(said, "got one\ngot two\ngot two\ngot end\n");
 }

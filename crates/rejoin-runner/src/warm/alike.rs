@@ -1,0 +1,26 @@
+//! Would the same process be started again?
+
+use rejoin_hub::TurnRequest;
+
+use crate::config::RunnerConfig;
+use crate::look::Looked;
+
+/// Stands for everything that a process is started with, but for its session and its prompt.
+pub(crate) fn alike(config: &RunnerConfig, looked: &Looked, request: &TurnRequest) -> String {
+    let mut hash = blake3::Hasher::new();
+    let mut add = |part: &dyn std::fmt::Debug| {
+        hash.update(format!("{part:?}\n").as_bytes());
+    };
+    add(&looked.binary.identity);
+    // Another one at the same place is another one.
+    let folder = &looked.folder;
+    add(&(&folder.path, folder.device, folder.inode));
+    add(&looked.home);
+    add(&looked.settings.args);
+    add(&looked.env);
+    add(&request.model);
+    add(&request.envelope);
+    add(&request.raw);
+    add(&(config.asks, config.defer_after));
+    hash.finalize().to_hex().to_string()
+}
