@@ -9,6 +9,7 @@ use rejoin_store::{Conversation, HERE, NewConversation, NewMessage, NewTurn, Sto
 use serde_json::Value;
 
 use crate::Hub;
+use crate::change::Continues;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
 use crate::lease::Lease;
@@ -31,6 +32,8 @@ pub struct Incoming {
     pub request: TurnRequest,
     pub client_key: Option<String>,
     pub refuse_if_busy: bool,
+    /// Somebody said yes to going on with a conversation that asks.
+    pub confirmed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -61,15 +64,16 @@ impl Hub {
         let now = self.clock.now();
         let mut tx = self.store.begin().await?;
         if let Some(key) = &incoming.client_key
-            && let Some(before) = tx.turn_by_key(key).await?
+            && let Some(before) = tx.turn_by_key(&self.namespace, key).await?
         {
-            return replay(&mut tx, &before, incoming, key).await;
+            return self.replay(&mut tx, &before, incoming, key).await;
         }
         let known = match &incoming.target {
             Target::New => None,
-            Target::Key(key) => tx.conversation_by_key(key).await?,
+            Target::Key(key) => tx.conversation_by_key(&self.namespace, key).await?,
             Target::Conversation(id) => {
                 let found = tx.conversation(*id).await?;
+                let found = found.filter(|c| *c.namespace == *self.namespace);
                 let found = found.ok_or_else(|| no_conversation(*id))?;
                 Some(found)
             }
@@ -83,6 +87,9 @@ impl Hub {
             Some(conversation) => conversation,
             None => self.start_conversation(&mut tx, incoming, now).await?,
         };
+        if !created {
+            may_continue(&mut tx, &conversation, incoming).await?;
+        }
         let busy = !created && tx.is_busy(conversation.id).await?;
         if incoming.refuse_if_busy && busy {
             return Err(Error::Busy);
@@ -166,6 +173,43 @@ impl Hub {
         })
     }
 
+    /// A replay returns the same turn and never runs again; another message under the key is refused.
+    /// What became of message and conversation since does not matter.
+    async fn replay(
+        &self,
+        tx: &mut Tx,
+        before: &StoredTurn,
+        incoming: &Incoming,
+        key: &str,
+    ) -> Result<Accepted> {
+        let asked: Option<TurnRequest> = serde_json::from_value(before.request.clone()).ok();
+        let same_text = match asked.and_then(|asked| asked.digest) {
+            Some(digest) => digest == digest_of(&incoming.text),
+            None => {
+                (tx.message(before.message).await?).is_some_and(|m| m.message.text == incoming.text)
+            }
+        };
+        let target = match &incoming.target {
+            Target::New => None,
+            Target::Conversation(id) => tx.conversation(*id).await?,
+            Target::Key(key) => tx.conversation_by_key(&self.namespace, key).await?,
+        };
+        let same_target = match target {
+            Some(found) => led_on(tx, found).await?.id == before.conversation,
+            None => matches!(incoming.target, Target::New),
+        };
+        if !(same_text && same_target) {
+            return Err(Error::KeyReused(key.to_owned()));
+        }
+        Ok(Accepted {
+            conversation: before.conversation,
+            turn: before.id,
+            replayed: true,
+            created: false,
+            claimed: None,
+        })
+    }
+
     async fn start_conversation(
         &self,
         tx: &mut Tx,
@@ -175,6 +219,7 @@ impl Hub {
         let id = self.clock.conversation_id()?;
         let new = NewConversation {
             id,
+            namespace: self.namespace.to_string(),
             key: match &incoming.target {
                 Target::Key(key) => Some(key.clone()),
                 Target::New | Target::Conversation(_) => None,
@@ -220,6 +265,21 @@ pub(crate) async fn settle_request(
     Ok(flags.over(c, agent, request))
 }
 
+/// What the conversation's own policy says about a message that finds it (D-01).
+async fn may_continue(tx: &mut Tx, c: &Conversation, incoming: &Incoming) -> Result<()> {
+    let asks = c.continues == Continues::Ask.as_str() && !incoming.confirmed;
+    let never = c.continues == Continues::Never.as_str();
+    if !asks && !never {
+        return Ok(());
+    }
+    let handle = tx.short_handle(&c.handle).await?;
+    Err(if never {
+        Error::NeverContinues(handle)
+    } else {
+        Error::MustConfirm(handle)
+    })
+}
+
 /// The conversation that this one was merged into, and that one, and so on.
 pub(crate) async fn led_on(tx: &mut Tx, mut c: Conversation) -> Result<Conversation> {
     while let Some(next) = c.redirect_to {
@@ -233,42 +293,6 @@ pub(crate) async fn led_on(tx: &mut Tx, mut c: Conversation) -> Result<Conversat
 
 fn no_conversation(id: ConversationId) -> Error {
     Error::NotFound(format!("there is no conversation {id}"))
-}
-
-/// A replay returns the same turn and never runs again; another message under the key is refused.
-/// What became of message and conversation since does not matter.
-async fn replay(
-    tx: &mut Tx,
-    before: &StoredTurn,
-    incoming: &Incoming,
-    key: &str,
-) -> Result<Accepted> {
-    let asked: Option<TurnRequest> = serde_json::from_value(before.request.clone()).ok();
-    let same_text = match asked.and_then(|asked| asked.digest) {
-        Some(digest) => digest == digest_of(&incoming.text),
-        None => {
-            (tx.message(before.message).await?).is_some_and(|m| m.message.text == incoming.text)
-        }
-    };
-    let target = match &incoming.target {
-        Target::New => None,
-        Target::Conversation(id) => tx.conversation(*id).await?,
-        Target::Key(key) => tx.conversation_by_key(key).await?,
-    };
-    let same_target = match target {
-        Some(found) => led_on(tx, found).await?.id == before.conversation,
-        None => matches!(incoming.target, Target::New),
-    };
-    if !(same_text && same_target) {
-        return Err(Error::KeyReused(key.to_owned()));
-    }
-    Ok(Accepted {
-        conversation: before.conversation,
-        turn: before.id,
-        replayed: true,
-        created: false,
-        claimed: None,
-    })
 }
 
 /// Stands for what was sent, whatever the message says later.

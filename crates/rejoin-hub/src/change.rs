@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use fork::{ForkView, ForkWish};
 pub use merge::Merged;
 pub use retry::Again;
-pub use settings::Wish;
+pub use settings::{Continues, Wish};
 
 use crate::Hub;
 use crate::accept::to_json;
@@ -38,7 +38,8 @@ pub enum Doing {
 }
 
 /// What a change came to, or would.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Changed {
     pub conversation_id: ConversationId,
     pub message_id: Option<MessageId>,
@@ -55,12 +56,15 @@ pub struct Changed {
 }
 
 /// An agent that has a session of the conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Affected {
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub agent: AgentName,
     /// Can one of its sessions serve the next turn, as far as the history goes?
     pub usable: bool,
     pub was_usable: bool,
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub reason: Option<Reason>,
     pub epoch: i64,
 }

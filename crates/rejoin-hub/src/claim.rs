@@ -5,6 +5,7 @@ use rejoin_store::{Attempt, Conversation, StoredTurn, Tx};
 
 use crate::Hub;
 use crate::error::{Error, Result};
+use crate::figures;
 use crate::lease::{Lease, Taking};
 use crate::request::TurnRequest;
 
@@ -74,8 +75,10 @@ impl Hub {
     ) -> Result<Claimed> {
         let mut tx = self.store.begin().await?;
         tx.take_over_turn(turn.id, turn.fence, holder).await?;
-        let lease = self.lease_taken(&mut tx, turn, taking).await?;
+        let lease = self.lease_taken(&mut tx, turn, holder, taking).await?;
         tx.commit().await?;
+        figures::taken_over();
+        tracing::info!(turn = %turn.id, "took over a turn whose holder is gone");
         let mut claimed = self.claimed(turn.id, lease).await?;
         claimed.taken_from.clone_from(&turn.holder);
         Ok(claimed)
@@ -85,6 +88,17 @@ impl Hub {
     pub async fn let_go(&self, claimed: &Claimed) -> Result<()> {
         let mut tx = self.store.begin().await?;
         tx.let_go_turn(claimed.turn.id, claimed.turn.fence).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The same for a turn of which only its holder is known; of another's nothing is changed.
+    pub async fn let_go_held(&self, turn: TurnId, holder: &str) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        if let Some(stored) = tx.turn(turn).await?
+            && stored.holder.as_deref() == Some(holder)
+        {
+            tx.let_go_turn(turn, stored.fence).await?;
+        }
         Ok(tx.commit().await?)
     }
 
@@ -198,7 +212,7 @@ impl Hub {
 
 /// The conversation's agent and folder are again those of its newest turn, which accepting the message
 /// had changed.
-async fn sticky(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
+pub(crate) async fn sticky(tx: &mut Tx, turn: &StoredTurn) -> Result<()> {
     let c = turn.conversation;
     if let Some(newest) = tx.last_turn(c).await?
         && let Ok(request) = serde_json::from_value::<TurnRequest>(newest.request)

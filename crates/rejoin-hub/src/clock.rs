@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoin_core::{ConversationId, MessageId, PinId, SessionId, SnapshotId, TurnId};
+use rejoin_core::{ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId};
 
 use crate::error::{Error, Result};
 
@@ -45,6 +45,11 @@ impl Clock {
     pub fn snapshot_id(self) -> Result<SnapshotId> {
         self.parts()
             .map(|(ms, random)| SnapshotId::from_parts(ms, random))
+    }
+
+    pub fn question_id(self) -> Result<QuestionId> {
+        self.parts()
+            .map(|(ms, random)| QuestionId::from_parts(ms, random))
     }
 
     /// Nobody can guess it.

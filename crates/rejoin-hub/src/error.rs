@@ -1,5 +1,7 @@
 //! What the hub cannot do, by what the caller can do about it.
 
+use rejoin_core::ConversationId;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -19,6 +21,12 @@ pub enum Error {
     Busy,
     #[error("the key `{0}` was used before with another message")]
     KeyReused(String),
+    /// Its policy is `ask`, and nobody has said yes; its handle.
+    #[error("{0} is set to ask before it is continued")]
+    MustConfirm(String),
+    /// Its policy is `never`; its handle.
+    #[error("{0} is set never to be continued")]
+    NeverContinues(String),
     /// A change of the history needs it to be idle; its handle.
     #[error("a turn of {0} is running")]
     Running(String),
@@ -31,6 +39,21 @@ pub enum Error {
     NothingToUndo(String),
     #[error("{0}")]
     Conflict(String),
+    /// The process that asked is gone; what was to be said to it, as a message.
+    #[error("the process that asked is gone; the answer can be sent as a new message")]
+    QuestionGone {
+        conversation: ConversationId,
+        text: String,
+    },
+    /// There is one of that name, or none, or it cannot be a name.
+    #[error("{0}")]
+    TokenTaken(String),
+    #[error("{0}")]
+    NoToken(String),
+    #[error("{0}")]
+    TokenName(String),
+    #[error("that is not a cursor; --json prints one as next_cursor")]
+    Cursor,
     #[error("{0}")]
     Usage(String),
     /// It was written, or could not be, or is none.

@@ -21,7 +21,16 @@ pub fn machine() -> Option<String> {
 
 /// How long a lease lasts in a test.
 pub fn lease() -> Option<Duration> {
-    let said = || std::env::var("REJOIN_FAKE_LEASE").ok();
+    said("REJOIN_FAKE_LEASE")
+}
+
+/// How often a test has the session of a turn that runs captured.
+pub fn every() -> Option<Duration> {
+    said("REJOIN_FAKE_EVERY")
+}
+
+fn said(name: &str) -> Option<Duration> {
+    let said = || std::env::var(name).ok();
     let said = if cfg!(debug_assertions) { said() } else { None };
     said?.parse().ok().map(Duration::from_millis)
 }

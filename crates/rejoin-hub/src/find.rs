@@ -1,7 +1,7 @@
 //! Finds what somebody named: by id, handle, unique prefix, `last`, or key.
 
 use rejoin_core::{ConversationId, Handle, HandleRef, MessageId, TurnId};
-use rejoin_store::{Conversation, ListFilter, StoredMessage, StoredTurn};
+use rejoin_store::{Conversation, ListFilter, Read, StoredMessage, StoredTurn};
 
 use crate::Hub;
 use crate::error::{Error, Result};
@@ -62,6 +62,7 @@ impl Hub {
         }
         let mut read = self.store.read().await?;
         let filter = ListFilter {
+            namespace: self.namespace.to_string(),
             limit: LATELY,
             ..ListFilter::default()
         };
@@ -90,11 +91,12 @@ impl Hub {
     pub async fn find_turn(&self, name: &str, folders: &[String]) -> Result<StoredTurn> {
         let mut read = self.store.read().await?;
         if let Ok(id) = name.parse::<TurnId>() {
-            if let Some(turn) = read.turn(id).await? {
+            if let Some(turn) = self.own_turn(&mut read, id).await? {
                 return Ok(turn);
             }
             if let Some(message) = read.message(MessageId::from_uuid(id.uuid())).await? {
-                return read.turn(message.turn).await?.ok_or_else(|| no_turn(name));
+                let turn = self.own_turn(&mut read, message.turn).await?;
+                return turn.ok_or_else(|| no_turn(name));
             }
         }
         let found = self.find(name, folders).await?;
@@ -108,6 +110,19 @@ impl Hub {
         turn.ok_or_else(|| no_turn(name))
     }
 
+    /// One of another namespace is as if it were not there.
+    async fn own_turn(&self, read: &mut Read, id: TurnId) -> Result<Option<StoredTurn>> {
+        let Some(turn) = read.turn(id).await? else {
+            return Ok(None);
+        };
+        let c = read.conversation(turn.conversation).await?;
+        Ok(c.is_some_and(|c| self.owns(&c)).then_some(turn))
+    }
+
+    fn owns(&self, c: &Conversation) -> bool {
+        *c.namespace == *self.namespace
+    }
+
     /// A message: by its id, or as `tmqx:4`. A conversation alone names none.
     pub async fn find_message(&self, name: &str, folders: &[String]) -> Result<Named> {
         if let Ok(id) = name.parse::<MessageId>() {
@@ -118,6 +133,10 @@ impl Hub {
                     Some(c) => read.conversation(c).await?,
                     None => None,
                 };
+                let c = c.filter(|c| self.owns(c));
+                if c.is_none() {
+                    return Err(Error::NotFound(format!("there is no message {id}")));
+                }
                 if message.removed {
                     return Err(Error::NotFound(
                         "the message was removed; `rejoin undo` may bring it back".into(),
@@ -178,11 +197,12 @@ impl Hub {
     ) -> Result<Option<Conversation>> {
         let mut read = self.store.read().await?;
         if let Ok(id) = name.parse::<ConversationId>() {
-            return Ok(read.conversation(id).await?);
+            let found = read.conversation(id).await?;
+            return Ok(found.filter(|c| self.owns(c)));
         }
         if name == "last" {
             for folder in folders {
-                if let Some(found) = read.last_conversation_in(folder).await? {
+                if let Some(found) = read.last_conversation_in(&self.namespace, folder).await? {
                     return Ok(Some(found));
                 }
             }
@@ -190,12 +210,12 @@ impl Hub {
         }
         // A few letters may begin any handle, and another tomorrow: a key that is just that is meant.
         if name.len() < SHOWN
-            && let Some(keyed) = read.conversation_by_key(name).await?
+            && let Some(keyed) = read.conversation_by_key(&self.namespace, name).await?
         {
             return Ok(Some(keyed));
         }
         if Handle::looks_like(name) {
-            let mut found = read.conversations_by_handle(name).await?;
+            let mut found = read.conversations_by_handle(&self.namespace, name).await?;
             if found.len() > 1 {
                 let mut choices = vec![];
                 for one in &found {
@@ -210,13 +230,14 @@ impl Hub {
                 return Ok(Some(one));
             }
         }
-        Ok(read.conversation_by_key(name).await?)
+        Ok(read.conversation_by_key(&self.namespace, name).await?)
     }
 
     async fn no_last(&self) -> Result<Error> {
         let mut read = self.store.read().await?;
         let newest = read
             .list_conversations(&ListFilter {
+                namespace: self.namespace.to_string(),
                 limit: 1,
                 ..ListFilter::default()
             })

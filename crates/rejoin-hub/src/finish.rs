@@ -2,7 +2,7 @@
 
 use rejoin_agents::Said;
 use rejoin_core::{
-    Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Role, Spent,
+    Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Reason, Role, Spent,
     SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
 };
 use rejoin_store::{Captured, Ending, HERE, NewMessage, TurnRecord};
@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::Hub;
 use crate::claim::Claimed;
 use crate::error::Result;
-use crate::snapshots::{FAILED, LOCAL_ONLY};
+use crate::figures::Ended;
+use crate::snapshots::{FAILED, LOCAL_ONLY, STORED};
 
 /// What a run came to, once its processes are gone and its session was read.
 #[derive(Debug, Clone)]
@@ -165,8 +166,19 @@ impl Hub {
                 id,
                 files,
                 failures,
-            } => tx.put_back_pin(*id, files, *failures, now).await?,
-            PinEnd::Retire { id, why } => tx.retire_pin(*id, why, now).await?,
+            } => {
+                tx.put_back_pin(*id, files, *failures, now).await?;
+                tx.forget_open_snapshots(*id, false).await?;
+            }
+            PinEnd::Retire { id, why } => {
+                tx.retire_pin(*id, why, now).await?;
+                // Of one that was never confirmed nothing is ever used.
+                let never = tx
+                    .pin(*id)
+                    .await?
+                    .is_some_and(|stored| stored.pin.is_none());
+                tx.forget_open_snapshots(*id, never).await?;
+            }
             PinEnd::Lost { id, why } => tx.lose_pin(*id, why, now).await?,
         }
         if let Some(n) = settled.attempt {
@@ -220,14 +232,45 @@ impl Hub {
             summary: &line,
             now,
         };
+        let counted = Ended {
+            agent: &turn.agent,
+            status: settled.status,
+            verdict,
+            reason,
+            took_ms: duration_ms(turn.started_at, now),
+            usage: settled.usage,
+            cost: settled.cost,
+            held: settled.context.map(|c| c.used),
+            fresh: fresh_estimate,
+        };
         tx.end_turn(turn.id, turn.fence, &ending).await?;
+        tx.forget_pending(turn.id).await?;
         tx.stamp_conversation(conversation, now).await?;
         let ended = EventBody::TurnEnded {
             status: settled.status.to_string(),
             summary: line,
         };
         tx.add_events(conversation, turn.id, now, &[ended]).await?;
-        Ok(tx.commit().await?)
+        let kept = settled.snapshot.as_ref().filter(|_| saved == STORED);
+        tx.commit().await?;
+        counted.count();
+        if let Some(captured) = kept {
+            let bytes: u64 = captured.files.iter().map(|file| file.length).sum();
+            let (turn, session) = (turn.id, settled.record.session_id.as_deref());
+            tracing::info!(%turn, session, bytes, added = captured.added, "Session persisted");
+        }
+        tracing::info!(
+            turn = %turn.id,
+            %conversation,
+            agent = %turn.agent,
+            status = %settled.status,
+            verdict = verdict.map(Verdict::as_str),
+            reason = reason.map(Reason::as_str),
+            class = settled.error.as_ref().map(|e| e.class.as_str()),
+            "turn ended"
+        );
+        self.trace(claimed, settled, verdict, reason, now).await;
+        Ok(())
     }
 }
 

@@ -76,16 +76,20 @@ impl Hub {
         Ok((lease, Some(until)))
     }
 
-    /// Of a turn that is taken over; its folder stays where it is.
+    /// Of a turn that is taken over; its folder, if it has one, stays where it is.
     pub(crate) async fn lease_taken(
         &self,
         tx: &mut Tx,
         turn: &StoredTurn,
+        holder: &str,
         taking: Taking,
     ) -> Result<Lease> {
         if taking == Taking::Silent && self.store.is_shared() {
             let now = tx.clock().await?;
             tx.must_have_run_out(turn.id, now).await?;
+        }
+        if turn.place.is_none() {
+            return self.first_lease(tx, turn.id, holder).await;
         }
         let (lease, until) = self.lease(tx).await?;
         tx.place_turn(turn.id, turn.place.as_deref(), until).await?;

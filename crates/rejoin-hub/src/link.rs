@@ -4,6 +4,7 @@ use std::future::Future;
 
 use rejoin_agents::Facts;
 use rejoin_core::{Budget, ConversationId, EventBody, Pin, PinId, Record, TurnId, TurnPlan};
+use rejoin_store::{NewQuestion, StoredQuestion};
 
 use crate::claim::Claimed;
 use crate::error::Result;
@@ -42,8 +43,14 @@ pub trait HubLink: Send + Sync {
         claimed: &Claimed,
         n: i64,
         events: &[EventBody],
+        asked: &[NewQuestion],
         spool: u64,
     ) -> impl Future<Output = Result<()>> + Send;
+    fn questions(
+        &self,
+        turn: TurnId,
+        n: i64,
+    ) -> impl Future<Output = Result<Vec<StoredQuestion>>> + Send;
     fn retire(
         &self,
         claimed: &Claimed,
@@ -112,9 +119,14 @@ impl HubLink for Hub {
         claimed: &Claimed,
         n: i64,
         events: &[EventBody],
+        asked: &[NewQuestion],
         spool: u64,
     ) -> Result<()> {
-        Hub::append(self, claimed, n, events, spool).await
+        Hub::append(self, claimed, n, events, asked, spool).await
+    }
+
+    async fn questions(&self, turn: TurnId, n: i64) -> Result<Vec<StoredQuestion>> {
+        Hub::questions(self, turn, n).await
     }
 
     async fn retire(&self, claimed: &Claimed, pin: PinId, why: &str) -> Result<()> {

@@ -140,6 +140,7 @@ impl Hub {
         }
         let first = adopted.said.first().map_or("", |s| s.text.as_str());
         tx.add_conversation(&NewConversation {
+            namespace: self.namespace.to_string(),
             id,
             key: None,
             title: adopted.title.clone().unwrap_or_else(|| title_of(first)),

@@ -134,6 +134,7 @@ impl Hub {
         };
         let own_key = contents.key.clone().filter(|_| copy.is_none());
         let arrival = Arrival {
+            namespace: self.namespace.to_string(),
             over: here.as_ref().map(|(_, here)| *here),
             copy,
             key: wish.key.clone().or(own_key),

@@ -5,12 +5,13 @@ use rejoin_core::{
     EventBody, FileMark, Folder, Micros, Pin, PinId, Reason, Runtime, ScopeValue, Sent, SessionId,
     TotalsScope, TurnId, Usage, Verdict,
 };
-use rejoin_store::{Attempt, TurnRecord};
+use rejoin_store::{Attempt, NewQuestion, TurnRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::Hub;
 use crate::accept::to_json;
 use crate::claim::Claimed;
+use crate::deferred::SoFar;
 use crate::error::{Error, Result};
 
 /// All that is needed to settle a run, also by a process that did not start it, or by a newer build:
@@ -49,6 +50,26 @@ pub struct AttemptPlan {
     /// What was not in the folder, and is not to stay there if it is left behind empty.
     #[serde(default)]
     pub litter: Vec<String>,
+    /// The hash of the standing instructions that the session will have been told.
+    #[serde(default)]
+    pub instructions: Option<String>,
+    /// There is somebody who could answer what it asks: it waits for that.
+    #[serde(default)]
+    pub asks: bool,
+    /// The runs before it, if it goes on with a question that was put off; once it has put one off
+    /// itself, with its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub so_far: Option<SoFar>,
+    /// It goes on in the process of the turn before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveFrom>,
+}
+
+/// A process that had answered before.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LiveFrom {
+    /// What it had cost by then, as it counts itself; none: unknown.
+    pub total: Option<Micros>,
 }
 
 // What a build before these fields meant.
@@ -110,8 +131,11 @@ impl AttemptPlan {
         self.confirmed.is_some() || self.forked.is_some()
     }
 
-    /// What its session had cost when the turn began; none: unknown.
+    /// What its session had cost when the run began; none: unknown.
     pub fn total_before(&self) -> Option<Micros> {
+        if let Some(so_far) = &self.so_far {
+            return so_far.total;
+        }
         match (&self.confirmed, &self.forked) {
             (Some(confirmed), _) => confirmed.total,
             (None, Some(parent)) => parent.total,
@@ -121,6 +145,9 @@ impl AttemptPlan {
 
     /// The same in tokens.
     pub fn usage_before(&self) -> Option<Usage> {
+        if let Some(so_far) = &self.so_far {
+            return so_far.counted;
+        }
         match (&self.confirmed, &self.forked) {
             (Some(confirmed), _) => confirmed.usage,
             (None, Some(parent)) => parent.usage,
@@ -243,24 +270,25 @@ impl Hub {
         Ok(attempts.into_iter().rev().find(|a| a.status == "running"))
     }
 
-    /// Commits events and how far the spool was read for them, together: each line counts once.
+    /// Commits events, what was asked and how far the spool was read for them, together: each line
+    /// counts once.
     pub async fn append(
         &self,
         claimed: &Claimed,
         n: i64,
         events: &[EventBody],
+        asked: &[NewQuestion],
         spool: u64,
     ) -> Result<()> {
         let mut tx = self.store.begin().await?;
         tx.advance_spool(claimed.turn.id, claimed.turn.fence, n, spool as i64)
             .await?;
-        tx.add_events(
-            claimed.conversation.id,
-            claimed.turn.id,
-            self.clock.now(),
-            events,
-        )
-        .await?;
+        let (conversation, turn) = (claimed.conversation.id, claimed.turn.id);
+        let now = self.clock.now();
+        tx.add_events(conversation, turn, now, events).await?;
+        if !asked.is_empty() {
+            tx.add_questions(conversation, turn, n, now, asked).await?;
+        }
         Ok(tx.commit().await?)
     }
 

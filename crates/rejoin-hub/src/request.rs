@@ -23,6 +23,15 @@ pub struct TurnRequest {
     pub breaker: u32,
     pub model_change: rejoin_core::ModelChange,
     pub after_compaction: rejoin_core::AfterCompaction,
+    /// Standing text of the product that embeds this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Who hears what becomes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notify_url: Option<String>,
+    /// The trace that it is part of (W3C Trace Context).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// Of the message as it was sent, where the same may be sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -46,6 +55,9 @@ impl Default for TurnRequest {
             breaker: policy.breaker,
             model_change: policy.model_change,
             after_compaction: policy.after_compaction,
+            instructions: None,
+            notify_url: None,
+            traceparent: None,
             digest: None,
         }
     }
@@ -61,6 +73,13 @@ pub enum FreshWish {
 }
 
 impl TurnRequest {
+    /// The trace that a turn is part of, where it is written as W3C Trace Context has it.
+    pub fn well_formed_trace(given: &str) -> Option<String> {
+        let fits = |c: u8| c.is_ascii_hexdigit() || c == b'-';
+        let fits = !given.is_empty() && given.len() <= 100 && given.bytes().all(fits);
+        fits.then(|| given.to_owned())
+    }
+
     pub fn policy(&self) -> Policy {
         Policy {
             context_threshold: self.context_threshold,

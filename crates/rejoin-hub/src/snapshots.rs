@@ -1,7 +1,7 @@
 //! Sessions that are kept, and which of them could serve today.
 
-use rejoin_core::{ConversationId, Pin, PinId};
-use rejoin_store::{Captured, NewSnapshot, Snapshot, Tx};
+use rejoin_core::{ConversationId, Pin, PinId, ScopeValue};
+use rejoin_store::{Captured, NewSnapshot, Snapshot, Tx, Vault};
 
 use crate::Hub;
 use crate::claim::Claimed;
@@ -20,7 +20,8 @@ const SWEPT: &str = "what it was built upon was swept meanwhile";
 /// Snapshots that could take a session's place.
 #[derive(Debug, Clone, Default)]
 pub struct Offers {
-    /// Those whose history is the beginning of today's, newest first.
+    /// Those whose history is the beginning of today's, newest first; of two that hold the same, one
+    /// that was confirmed.
     pub usable: Vec<Snapshot>,
     /// There was one, and it was given up.
     pub expired: bool,
@@ -38,15 +39,19 @@ impl Hub {
             let whose = (&snapshot.agent, &snapshot.session);
             let today = read.value_through(c, scope, state, snapshot.last_seq);
             let today = today.await? == Some(snapshot.value);
-            if snapshot.open || !today || whose != (&pin.agent, &pin.session) {
+            if !today || whose != (&pin.agent, &pin.session) {
                 continue;
             }
-            if snapshot.expired.is_some() {
-                offers.expired = true;
-            } else {
-                offers.usable.push(snapshot);
+            match (&snapshot.expired, snapshot.open) {
+                (None, _) => offers.usable.push(snapshot),
+                (Some(_), false) => offers.expired = true,
+                (Some(_), true) => {}
             }
         }
+        // One of a turn that ran serves where what it began with was never saved otherwise.
+        let values: Vec<ScopeValue> = offers.usable.iter().map(|s| s.value).collect();
+        let newest = |s: &Snapshot| values.iter().position(|value| *value == s.value);
+        offers.usable.sort_by_key(|s| (newest(s), s.open));
         Ok(offers)
     }
 
@@ -67,7 +72,9 @@ impl Hub {
             now: self.clock.now(),
         };
         let kept = tx.add_snapshot(&new).await?;
-        if !kept {
+        if kept {
+            tx.forget_open_snapshots(pin.id, true).await?;
+        } else {
             tx.set_unsaved(pin.id, Some(SWEPT)).await?;
         }
         Ok(kept)
@@ -97,6 +104,38 @@ impl Hub {
         tx.set_unsaved(pin.id, None).await?;
         tx.commit().await?;
         Ok(Ok(()))
+    }
+
+    /// Whether what is kept outlives this machine, also if that goes away in the middle of a turn.
+    pub fn keeps_elsewhere(&self) -> bool {
+        let remote = |vault: &Vault| self.store.is_shared() || vault.blobs.is_remote();
+        self.vault.as_ref().is_some_and(remote)
+    }
+
+    /// Adds a snapshot of the session of a turn that runs, in place of the one before. `pin`: as it
+    /// was confirmed before the turn. False: what it was built upon is gone.
+    pub async fn add_open_snapshot(
+        &self,
+        claimed: &Claimed,
+        pin: &Pin,
+        captured: &Captured,
+    ) -> Result<bool> {
+        let mut tx = self.store.begin().await?;
+        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
+        tx.forget_open_snapshots(pin.id, true).await?;
+        let new = NewSnapshot {
+            id: self.clock.snapshot_id()?,
+            conversation: claimed.conversation.id,
+            pin,
+            captured,
+            open: true,
+            now: self.clock.now(),
+        };
+        let kept = tx.add_snapshot(&new).await?;
+        if kept {
+            tx.commit().await?;
+        }
+        Ok(kept)
     }
 
     /// Is one of these prompts one that a turn of ours sent to that session?

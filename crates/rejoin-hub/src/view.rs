@@ -6,15 +6,17 @@ use rejoin_core::{
     TurnStatus, Usage,
 };
 use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Hub;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
 use crate::finish::duration_ms;
+use crate::questions::{QuestionView, shown};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TurnView {
     pub conversation_id: ConversationId,
     pub turn_id: TurnId,
@@ -46,11 +48,14 @@ pub struct TurnView {
     pub version: Option<String>,
     pub command: Vec<String>,
     pub leftovers: Vec<String>,
+    /// What it waits for, or waited for when it was lost.
+    pub questions: Vec<QuestionView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AttemptView {
     pub verdict: String,
     pub reason: Option<String>,
@@ -58,7 +63,8 @@ pub struct AttemptView {
     pub session_id: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ErrorView {
     pub class: String,
     pub message: String,
@@ -66,7 +72,8 @@ pub struct ErrorView {
     pub next: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ConversationView {
     pub id: ConversationId,
     pub handle: String,
@@ -84,9 +91,13 @@ pub struct ConversationView {
     /// Of which it is a fork.
     pub parent_id: Option<ConversationId>,
     pub archived: bool,
+    /// What a message does that finds it idle: `auto`, `ask` or `never`.
+    #[serde(rename = "continue")]
+    pub continues: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MessageView {
     pub id: MessageId,
     pub seq: Option<i64>,
@@ -99,23 +110,25 @@ pub struct MessageView {
     pub origin: String,
     pub state: MessageState,
     /// No longer part of the history.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
     /// What it said before, oldest first; only with all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionView>,
     pub created_at: String,
     /// What the tools of its turn did, in short.
     pub tools: Vec<ToolNote>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct VersionView {
     pub text: String,
     pub replaced_at: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SessionView {
     pub agent: String,
     pub session_id: String,
@@ -124,6 +137,15 @@ pub struct SessionView {
     pub seen_message_id: Option<MessageId>,
     pub epoch: i64,
     pub machine: Option<String>,
+}
+
+impl TurnView {
+    /// Nothing of it can change any more.
+    pub fn ended(&self) -> bool {
+        self.status
+            .parse::<TurnStatus>()
+            .is_ok_and(TurnStatus::ended)
+    }
 }
 
 impl Hub {
@@ -137,7 +159,7 @@ impl Hub {
     }
 
     /// Summary and answer of a turn that succeeded, for those who need no more.
-    pub async fn answer(&self, id: TurnId) -> Result<Option<(String, String)>> {
+    pub async fn reply(&self, id: TurnId) -> Result<Option<(String, String)>> {
         let mut read = self.store.read().await?;
         let turn = read.turn(id).await?;
         let Some(turn) = turn.filter(|t| t.status == TurnStatus::Succeeded) else {
@@ -189,6 +211,7 @@ impl Hub {
             }),
             parent_id: c.parent.map(|p| p.id),
             archived: c.archived_at.is_some(),
+            continues: c.continues.clone(),
         })
     }
 
@@ -293,6 +316,15 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
             .map_or(0, |m| m.message.seq),
     };
     let attempts = read.attempts(turn.id).await?;
+    let asked = match turn.status {
+        TurnStatus::Waiting | TurnStatus::Lost => read.questions(turn.id).await?,
+        TurnStatus::Queued
+        | TurnStatus::Running
+        | TurnStatus::Succeeded
+        | TurnStatus::Failed
+        | TurnStatus::Cancelled => vec![],
+    };
+    let questions = shown(turn.status, asked);
     Ok(TurnView {
         conversation_id: turn.conversation,
         turn_id: turn.id,
@@ -346,5 +378,6 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
         version: turn.record.runtime.clone(),
         command: turn.record.command.clone(),
         leftovers: turn.record.leftovers.clone(),
+        questions,
     })
 }

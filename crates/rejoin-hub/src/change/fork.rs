@@ -2,7 +2,7 @@
 
 use rejoin_core::{ConversationId, MessageState, PermissionMode, Role};
 use rejoin_store::{NewConversation, Parent};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::gone;
 use crate::Hub;
@@ -16,9 +16,12 @@ pub struct ForkWish {
     pub permission: Option<PermissionMode>,
     pub title: Option<String>,
     pub key: Option<String>,
+    /// The same again gives the same conversation.
+    pub client_key: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ForkView {
     pub conversation_id: ConversationId,
     pub parent_id: ConversationId,
@@ -33,6 +36,19 @@ impl Hub {
         let now = self.clock.now();
         let mut tx = self.store.begin().await?;
         let parent = tx.conversation(c).await?.ok_or_else(gone)?;
+        if let Some(key) = &wish.client_key
+            && let Some(before) = tx.conversation_made_for(&self.namespace, key).await?
+        {
+            let Some(of) = before.parent.filter(|parent| parent.id == c) else {
+                return Err(Error::KeyReused(key.clone()));
+            };
+            return Ok(ForkView {
+                conversation_id: before.id,
+                parent_id: c,
+                handle: tx.short_handle(&before.handle).await?,
+                messages: of.seq as u64,
+            });
+        }
         let last = tx.last_seq(c).await?;
         let through = wish.at.unwrap_or(last);
         if through < 1 || through > last {
@@ -42,7 +58,10 @@ impl Hub {
             });
         }
         if let Some(key) = &wish.key
-            && tx.conversation_by_key(key).await?.is_some()
+            && tx
+                .conversation_by_key(&self.namespace, key)
+                .await?
+                .is_some()
         {
             return Err(Error::Conflict(format!(
                 "another conversation has the key `{key}`"
@@ -51,6 +70,7 @@ impl Hub {
         let id = self.clock.conversation_id()?;
         let title = wish.title.clone();
         tx.add_conversation(&NewConversation {
+            namespace: parent.namespace.clone(),
             id,
             key: wish.key.clone(),
             title: title.unwrap_or_else(|| format!("{} (fork)", parent.title)),
@@ -69,6 +89,9 @@ impl Hub {
             child.settings.clone_from(&parent.settings);
             child.fresh = parent.fresh;
             tx.keep_conversation(&child).await?;
+        }
+        if let Some(key) = &wish.client_key {
+            tx.set_conversation_key(id, key).await?;
         }
         let messages = tx.belongings(c).await?.messages;
         let copied = messages.into_iter().take(through as usize);

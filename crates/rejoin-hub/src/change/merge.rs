@@ -10,7 +10,8 @@ use super::{Affected, Doing, Made, gone, must_be_idle};
 use crate::Hub;
 use crate::error::{Error, Result};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Merged {
     pub conversation_id: ConversationId,
     pub moved: u64,

@@ -80,7 +80,10 @@ impl Hub {
             None => again.flags.clone(),
         };
         let mut wishes = again.request.clone();
-        wishes.raw = was.is_some_and(|was| was.raw);
+        if let Some(was) = was {
+            wishes.raw = was.raw;
+            wishes.instructions = wishes.instructions.or(was.instructions);
+        }
         let mut request = settle_request(tx, &flags, &wishes, &conversation, &agent).await?;
         request.fresh = Some(FreshWish::Retry);
         tx.add_turn(&NewTurn {

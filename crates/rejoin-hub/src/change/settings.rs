@@ -22,10 +22,33 @@ pub enum Wish {
     Scope(Scope),
     /// No turn of it resumes.
     Fresh(bool),
+    /// What a message does that finds it idle.
+    Continues(Continues),
     /// Of one agent; none of a thing: what the agent does by itself.
     Model(AgentName, Option<String>),
     Tools(AgentName, Option<Vec<String>>),
     DenyTools(AgentName, Vec<String>),
+}
+
+/// What a message does to a conversation that nothing runs for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Continues {
+    Auto,
+    /// It waits in the queue until somebody says so.
+    Ask,
+    /// It is refused.
+    Never,
+}
+
+impl Continues {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Ask => "ask",
+            Self::Never => "never",
+        }
+    }
 }
 
 /// What was otherwise before; what a later turn settled stays as that left it.
@@ -39,6 +62,7 @@ pub(super) struct Before {
     permission: Option<PermissionMode>,
     scope: Option<Scope>,
     fresh: Option<bool>,
+    continues: Option<String>,
     /// By agent; none: it had none of its own.
     settings: BTreeMap<String, Option<AgentSettings>>,
 }
@@ -68,6 +92,7 @@ impl Before {
             permission: otherwise(&was.permission, &is.permission),
             scope: otherwise(&was.scope, &is.scope),
             fresh: otherwise(&was.fresh, &is.fresh),
+            continues: otherwise(&was.continues, &is.continues),
             settings: changed
                 .map(|(agent, _)| (agent.clone(), was.settings.get(agent).cloned()))
                 .collect(),
@@ -89,6 +114,7 @@ impl Before {
             permission: self.permission.unwrap_or(now.permission),
             scope: self.scope.unwrap_or(now.scope),
             fresh: self.fresh.unwrap_or(now.fresh),
+            continues: self.continues.unwrap_or(now.continues),
             ..now
         }
     }
@@ -109,7 +135,7 @@ impl Hub {
             apply(&mut now, wish);
         }
         if let Some(key) = &now.key
-            && let Some(other) = change.tx.conversation_by_key(key).await?
+            && let Some(other) = change.tx.conversation_by_key(&now.namespace, key).await?
             && other.id != c
         {
             return Err(Error::Conflict(format!(
@@ -158,6 +184,7 @@ fn apply(c: &mut Conversation, wish: &Wish) {
         Wish::Permission(mode) => c.permission = *mode,
         Wish::Scope(scope) => c.scope = *scope,
         Wish::Fresh(fresh) => c.fresh = *fresh,
+        Wish::Continues(continues) => continues.as_str().clone_into(&mut c.continues),
         Wish::Model(agent, model) => of(agent, &|own| own.model.clone_from(model)),
         Wish::Tools(agent, tools) => of(agent, &|own| own.tools.clone_from(tools)),
         Wish::DenyTools(agent, tools) => of(agent, &|own| own.deny_tools.clone_from(tools)),

@@ -95,7 +95,7 @@ impl Hub {
                 let mut before = before.over(now);
                 let mut note = None;
                 if let Some(key) = &before.key
-                    && let Some(other) = tx.conversation_by_key(key).await?
+                    && let Some(other) = tx.conversation_by_key(&before.namespace, key).await?
                     && other.id != c
                 {
                     note = Some(format!("another conversation has the key `{key}` now"));
