@@ -95,11 +95,14 @@ impl Message {
     pub(crate) fn prompt(&self) -> String {
         let blocks = self.texts.iter().map(|text| without_leading_reminder(text));
         blocks
-            .filter(|text| !text.trim().is_empty())
+            .filter(|text| !text.trim().is_empty() && text.trim() != CONTINUE)
             .collect::<Vec<_>>()
             .join("\n")
     }
 }
+
+/// What Claude Code says itself when it is resumed without a prompt: the one before it still counts.
+const CONTINUE: &str = "Continue from where you left off.";
 
 /// What follows the last reminder of a block that begins with one. A reminder quotes foreign files,
 /// which may hold the closing tag as well, hence the last and not the first.
@@ -197,6 +200,18 @@ mod tests {
         assert_eq!(conversation.newest_prompt(), Some(0));
         assert_eq!(conversation.answers_after(0), 1);
         assert_eq!(conversation.recall(), "first");
+    }
+
+    #[test]
+    fn what_the_cli_says_in_nobodys_name_is_no_prompt() {
+        let messages = vec![
+            said(Role::User, &["first"]),
+            said(Role::Assistant, &["a question"]),
+            said(Role::User, &["Continue from where you left off."]),
+        ];
+        let conversation = conversation(messages);
+        assert_eq!(conversation.newest_prompt(), Some(0));
+        assert_eq!(conversation.answers_after(0), 1);
     }
 
     #[test]

@@ -147,6 +147,12 @@ impl Chronicle {
         self.words.extend(answered);
     }
 
+    /// A message that never got its answer.
+    pub fn unanswered(&mut self) {
+        self.turns += 1;
+        self.words.push(user(self.turns));
+    }
+
     /// Nothing of what was said is in scope any more.
     pub fn out_of_scope(&mut self) {
         self.words.clear();

@@ -79,11 +79,13 @@ macro_rules! on_cli {
 
 mod chronicle;
 mod clis;
+mod daemon;
 mod faulty;
 mod garage;
 mod model;
 mod pg;
 mod procs;
+mod python;
 mod running;
 mod s3;
 mod sql;
@@ -96,11 +98,13 @@ pub use clis::{
     CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, CODEX_166, CODEX_TOOLS, Cli, GEMINI_061,
     OPENCODE, claude,
 };
+pub use daemon::{Answer, Daemon, Streamed, Watching};
 pub use faulty::{Fault, Faulty};
 pub use garage::Garage;
 pub use model::{Model, runs, slowly};
 pub use pg::{Database, PgServer, database};
 pub use procs::{marked, wait_for};
+pub use python::python_tool;
 pub use running::kill;
 pub use s3::{S3, free_port};
 pub use sql::sql;

@@ -10,11 +10,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// `$1`: folder; `$2`: the programs; `$3`: a port, or nothing; `$4`: a password, or nothing. One word
-/// per line tells it what to do; each is answered with one.
+/// `$1`: folder; `$2`: the programs; `$3`: a port, or nothing; `$4`: a password, or nothing; `$5`: the name
+/// in a certificate, or nothing. One word per line tells it what to do; each is answered with one.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
-dir=$1 bin=$2 port=$3 password=$4
+dir=$1 bin=$2 port=$3 password=$4 name=$5
 as() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
 cd "$dir" || exit 1
 if [ "$(id -u)" = 0 ]; then chown postgres "$dir"; fi
@@ -27,6 +27,20 @@ fi
 as "$bin/initdb" -D "$dir/data" -U postgres $auth -E UTF8 --locale=C.UTF-8 --no-sync >init.log 2>&1
 listen="-c listen_addresses=''"
 if [ -n "$port" ]; then listen="-c listen_addresses=127.0.0.1 -c port=$port"; fi
+if [ -n "$name" ]; then
+    new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
+    {
+        openssl req -x509 $new -days 2 -subj /CN=authority -keyout ca.key -out ca.crt
+        openssl req $new -subj "/CN=$name" -keyout data/server.key -out server.csr
+        echo "subjectAltName=DNS:$name" > names
+        openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 \
+            -extfile names -out data/server.crt
+    } >>init.log 2>&1
+    chmod 600 data/server.key
+    if [ "$(id -u)" = 0 ]; then chown postgres data/server.key data/server.crt; fi
+    sed -i 's/^host /hostssl /' data/pg_hba.conf
+    listen="$listen -c ssl=on"
+fi
 start() {
     as "$bin/pg_ctl" -D "$dir/data" -s -w -l "$dir/log" -o "$listen -c unix_socket_directories=$dir \
         -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=200 \
@@ -105,15 +119,26 @@ fn shared() -> Option<&'static PgServer> {
 impl PgServer {
     /// None: PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
-        Self::start_with(None)
+        Self::start_with(None, None)
     }
 
     /// On a port of loopback, for whoever knows the password.
     pub fn with_password(password: &str) -> Option<Self> {
-        Self::start_with(Some(password))
+        Self::start_with(Some(password), None)
     }
 
-    fn start_with(password: Option<&str>) -> Option<Self> {
+    /// The same with a certificate for that name, signed by [`PgServer::authority`]. Without TLS nobody
+    /// gets in.
+    pub fn with_certificate(password: &str, name: &str) -> Option<Self> {
+        Self::start_with(Some(password), Some(name))
+    }
+
+    /// Who signed its certificate.
+    pub fn authority(&self) -> PathBuf {
+        self.dir.join("ca.crt")
+    }
+
+    fn start_with(password: Option<&str>, name: Option<&str>) -> Option<Self> {
         let bin = installed()?;
         let port = password.map(|_| {
             let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -131,6 +156,7 @@ impl PgServer {
             .arg(&bin)
             .arg(port.map(|p| p.to_string()).unwrap_or_default())
             .arg(password.unwrap_or_default())
+            .arg(name.unwrap_or_default())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C is for the tests; it must outlive them.

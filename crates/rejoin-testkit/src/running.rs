@@ -50,10 +50,17 @@ impl World {
 
     /// The agent's CLI in the only turn that runs.
     pub fn cli(&self) -> Option<i32> {
-        let bin = self.bin();
-        let bin = format!("{} ", bin.to_str()?);
+        self.clis().first().copied()
+    }
+
+    /// Every process of the agent's CLI.
+    pub fn clis(&self) -> Vec<i32> {
+        let bin = format!("{} ", self.bin().display());
         let script = format!("node {bin}");
-        self.pid_of(|command| command.starts_with(&bin) || command.starts_with(&script))
+        let is_it = |command: &str| command.starts_with(&bin) || command.starts_with(&script);
+        let found = self.leftovers().into_iter();
+        let found = found.filter(|(_, command)| is_it(command));
+        found.map(|(pid, _)| pid).collect()
     }
 
     /// A process whose command line contains this.

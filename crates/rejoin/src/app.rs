@@ -4,9 +4,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
-use rejoin_runner::{Runner, RunnerConfig};
+use rejoin_runner::{Asks, Runner, RunnerConfig};
+use tracing::level_filters::LevelFilter;
 
-use crate::config::Config;
+use crate::config::{Ask, Config};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::store_at::StoreAt;
@@ -31,7 +32,13 @@ impl App {
         }
         let home = data_home()?;
         let mut app = Self::open_at(out, config, home, here, std::env::vars_os()).await?;
+        app.settle_what_was_left().await?;
         app.config_file = config_file.and_then(|f| std::path::absolute(f).ok());
+        app.runner.config.asks = match app.config.ask {
+            Ask::Terminal if crate::cli::person_is_here(out) => Asks::Somebody,
+            Ask::Terminal | Ask::Never => Asks::Nobody,
+            Ask::Always => Asks::Somebody,
+        };
         Ok(app)
     }
 
@@ -45,7 +52,27 @@ impl App {
         let mut config = Config::load(config_file, &here)?;
         config.database_url = None;
         config.snapshots = config.snapshots.travelling();
-        Self::open_at(out, config, home, here, std::env::vars_os()).await
+        let app = Self::open_at(out, config, home, here, std::env::vars_os()).await?;
+        app.settle_what_was_left().await?;
+        Ok(app)
+    }
+
+    /// For a daemon: what was left is seen to while it serves already.
+    pub(crate) async fn open_to_serve(out: Output, config_file: Option<&Path>) -> Result<Self> {
+        let here = here()?;
+        let config = Config::load(config_file, &here)?;
+        if let Some(untrusted) = &config.untrusted {
+            return Err(untrusted.failure());
+        }
+        config.logs.write(LevelFilter::INFO);
+        Self::open_at(out, config, data_home()?, here, std::env::vars_os()).await
+    }
+
+    pub(crate) async fn settle_what_was_left(&self) -> Result<()> {
+        for trouble in self.runner.recover().await? {
+            self.out.note(&trouble);
+        }
+        Ok(())
     }
 
     pub(crate) async fn open_at(
@@ -55,6 +82,7 @@ impl App {
         here: PathBuf,
         env: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
     ) -> Result<Self> {
+        config.logs.write(LevelFilter::OFF);
         make_home(&home)?;
         let store = StoreAt::named(&home, config.database_url.as_deref())?
             .open()
@@ -62,6 +90,7 @@ impl App {
         let machine = nix_hostname();
         let vault = config.snapshots.vault(&store)?;
         let hub = Hub {
+            namespace: "".into(),
             store,
             clock: Clock,
             machine,
@@ -78,11 +107,12 @@ impl App {
                 env,
                 models: config.prices.clone(),
                 described: config.described.clone(),
+                unrun: rejoin_runner::Unrun::default(),
+                asks: Asks::Nobody,
+                defer_after: config.defer_after,
+                warm: None,
             },
         );
-        for trouble in runner.recover().await? {
-            out.note(&trouble);
-        }
         Ok(Self {
             out,
             config,
@@ -99,6 +129,7 @@ impl App {
             breaker: self.config.breaker,
             model_change: self.config.model_change,
             after_compaction: self.config.after_compaction,
+            traceparent: crate::traces::parent(),
             ..TurnRequest::default()
         }
     }
@@ -109,13 +140,7 @@ impl App {
 
     /// Where `last` looks: this folder, then the root of its checkout.
     pub(crate) fn folders(&self) -> Vec<String> {
-        let real = fs_err::canonicalize(&self.here).unwrap_or_else(|_| self.here.clone());
-        let root = rejoin_runner::folder::git_root(&real);
-        let text = |p: &Path| p.to_str().map(str::to_owned);
-        text(&real)
-            .into_iter()
-            .chain(root.as_deref().and_then(text))
-            .collect()
+        folders(&self.here)
     }
 
     /// A repository's file must not choose what is run.
@@ -136,6 +161,17 @@ impl App {
     pub(crate) async fn close(self) {
         self.runner.hub.store.close().await;
     }
+}
+
+/// A folder, then the root of its checkout.
+pub(crate) fn folders(here: &Path) -> Vec<String> {
+    let real = fs_err::canonicalize(here).unwrap_or_else(|_| here.to_owned());
+    let root = rejoin_runner::folder::git_root(&real);
+    let text = |p: &Path| p.to_str().map(str::to_owned);
+    text(&real)
+        .into_iter()
+        .chain(root.as_deref().and_then(text))
+        .collect()
 }
 
 /// The folder the command was given in.

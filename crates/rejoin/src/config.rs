@@ -12,25 +12,30 @@ mod load;
 mod nearest;
 mod page;
 mod schema;
+mod serve;
 mod setting;
 mod snapshots;
 mod trust;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rejoin_agents::Adapter;
 use rejoin_core::{AfterCompaction, Micros, ModelChange, PermissionMode, Scope};
 use rejoin_runner::{AgentConfig, ModelConfig};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Result};
+use crate::logs::Logs;
 
 pub(crate) use file::ConfigFile;
 pub(crate) use kind::written;
-pub(crate) use load::{Loaded, Role, Source, repository_file, sources};
+pub(crate) use load::{Loaded, Role, Source, repository_file, sources, user_folder};
 pub(crate) use page::page;
 pub(crate) use schema::schema;
+pub(crate) use serve::Serve;
 pub(crate) use setting::Setting;
 pub(crate) use snapshots::Snapshots;
 pub(crate) use trust::{TrustList, TrustState, TrustedFile, real_place};
@@ -52,11 +57,26 @@ pub(crate) struct Config {
     pub(crate) scope: Scope,
     pub(crate) after_compaction: AfterCompaction,
     pub(crate) model_change: ModelChange,
+    pub(crate) ask: Ask,
+    /// None: never.
+    pub(crate) defer_after: Option<Duration>,
     /// None: `rejoin.db` in `REJOIN_HOME`.
     pub(crate) database_url: Option<String>,
     pub(crate) snapshots: Snapshots,
+    pub(crate) serve: Serve,
+    pub(crate) logs: Logs,
     /// What a repository's file says and what does not count before it is trusted.
     pub(crate) untrusted: Option<Untrusted>,
+}
+
+/// Whether a turn waits for an answer to what its agent asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Ask {
+    /// If there is a person at a terminal.
+    Terminal,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Clone)]
@@ -108,8 +128,15 @@ impl Config {
             scope: or_default(loaded, "resume.scope")?,
             after_compaction: or_default(loaded, "resume.after_compaction")?,
             model_change: or_default(loaded, "resume.model_change")?,
+            ask: or_default(loaded, "questions.ask")?,
+            defer_after: defer_after(loaded)?,
             database_url: of(loaded, "database.url")?,
             snapshots: Snapshots::resolve(loaded)?,
+            serve: Serve::resolve(loaded)?,
+            logs: Logs {
+                level: of(loaded, "log.level")?,
+                format: or_default(loaded, "log.format")?,
+            },
             untrusted: untrusted(loaded),
         };
         for setting in loaded.settings.values() {
@@ -176,6 +203,12 @@ fn untrusted(loaded: &Loaded) -> Option<Untrusted> {
         names_store: keys.iter().any(names_store),
         keys,
     })
+}
+
+fn defer_after(loaded: &Loaded) -> Result<Option<Duration>> {
+    let text: String = or_default(loaded, "questions.defer_after")?;
+    let micros = kind::span_micros(&text).map(i64::unsigned_abs);
+    Ok(micros.map(Duration::from_micros))
 }
 
 fn of<T: DeserializeOwned>(loaded: &Loaded, path: &str) -> Result<Option<T>> {

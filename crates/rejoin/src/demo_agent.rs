@@ -1,7 +1,10 @@
 //! The demo agent's process: reads one prompt, keeps a real session file, answers by recalling what
 //! it has been told. Everything a coding CLI does that matters to rejoin, without a model.
 
-use std::io::{Read, Write};
+mod asking;
+mod slow;
+
+use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -67,14 +70,15 @@ fn turn(session: &SessionId, resume: bool) -> Result<(), String> {
         (Ok(_), false) => return Err(format!("session {session} exists already")),
         (Err(_), false) => Vec::<Said>::new(),
     };
+    let mut stdin = std::io::stdin().lock();
     let mut input = String::new();
-    std::io::stdin()
-        .read_to_string(&mut input)
-        .map_err(|e| e.to_string())?;
+    stdin.read_line(&mut input).map_err(|e| e.to_string())?;
     let prompt: PromptLine =
         serde_json::from_str(&input).map_err(|e| format!("not a prompt: {e}"))?;
     emit(&json!({"type": "start", "session": session, "model": "demo", "version": env!("CARGO_PKG_VERSION")}).to_string());
 
+    std::thread::sleep(slow::thinks(&prompt.message));
+    let heard = asking::ask(&prompt.message, &prompt.id, &mut stdin)?;
     let text = match &prompt.context {
         Some(context) => format!("{context}\n\n{}", prompt.message),
         None => prompt.message,
@@ -85,7 +89,7 @@ fn turn(session: &SessionId, resume: bool) -> Result<(), String> {
         .flat_map(|s| words_of(&s.text))
         .collect();
     told.extend(words_of(&text));
-    let answer = recall(&told);
+    let answer = heard.unwrap_or_default() + &recall(&told);
 
     let user = Said {
         after: known.last().map(|s| s.id.clone()),

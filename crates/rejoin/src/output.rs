@@ -108,10 +108,21 @@ impl Output {
                 .lines()
                 .flat_map(|line| Line::plain(line).wrap(self.width()))
             {
-                eprintln!("{}", line.render(colours(true)));
+                write_err(&line.render(colours(true)));
             }
         } else {
-            eprintln!("{}", safe(&text));
+            write_err(&safe(&text));
+        }
+    }
+
+    /// Lines for a person on stderr.
+    pub(crate) fn say(self, lines: &[Line]) {
+        if self.quiet {
+            return;
+        }
+        let colours = colours(std::io::stderr().is_terminal());
+        for line in lines {
+            write_err(&line.render(colours));
         }
     }
 
@@ -153,12 +164,16 @@ impl Output {
             usize::MAX
         };
         for line in said.iter().flat_map(|line| line.wrap(width)) {
-            eprintln!("{}", line.render(colours));
+            write_err(&line.render(colours));
         }
     }
 }
 
 /// A reader that went away is not an error of ours.
+fn write_err(text: &str) {
+    let _gone = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 fn write_out(text: &str) {
     let mut out = std::io::stdout().lock();
     let _gone = writeln!(out, "{text}").and_then(|()| out.flush());

@@ -50,6 +50,16 @@ impl StoreAt {
         }
     }
 
+    /// Stands for it, to tell whether two mean the same one.
+    pub(crate) fn mark(&self) -> String {
+        let place = match self {
+            Self::File(path) => fs_err::canonicalize(path)
+                .map_or_else(|_| String::new(), |path| path.display().to_string()),
+            Self::Server { .. } => self.place(),
+        };
+        blake3::hash(place.as_bytes()).to_hex().to_string()
+    }
+
     /// None: there is nothing yet.
     pub(crate) async fn health(&self) -> Result<Option<Health>> {
         Ok(match self {

@@ -25,8 +25,11 @@ mod suite {
     mod open;
     mod portable;
     mod postgres;
+    mod questions;
     mod reasons;
+    mod remote;
     mod safe;
+    mod serve;
     mod snapshots;
     mod terminal;
     mod text_is_data;

@@ -68,6 +68,12 @@ impl Cli for Gemini {
         name.is_some_and(|name| name.ends_with(&session[..8]))
     }
 
+    /// Where it asks it is told an id for a file of its own, and chooses that of the session.
+    fn begun(&self, command: &[String]) -> Option<String> {
+        let asks = command.iter().any(|arg| arg == "--acp");
+        super::after(command, "--session-id").filter(|_| !asks)
+    }
+
     fn by_hand(&self, session: &str, text: &str) -> Vec<String> {
         let model = self.models()[0];
         ["--resume", session, "-m", model, "-p", text]

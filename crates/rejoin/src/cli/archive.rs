@@ -1,9 +1,9 @@
 //! `rejoin archive`
 
 use clap::Args;
+use rejoin_hub::Want;
 
-use super::change::handle;
-use crate::app::App;
+use crate::at::At;
 use crate::failure::Result;
 
 /// Put a conversation away: it is not listed any more, and nothing else changes
@@ -22,16 +22,17 @@ pub(crate) struct ArchiveArgs {
     undo: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &ArchiveArgs) -> Result<u8> {
-    let found = app.hub().find(&args.conversation, &app.folders()).await?;
+pub(crate) async fn run(at: At<'_>, args: &ArchiveArgs) -> Result<u8> {
+    let found = at.named(&args.conversation, Want::Conversation).await?;
     let id = found.conversation.id;
-    app.hub().archive(id, !args.undo).await?;
-    if app.out.json {
+    at.archive(id, !args.undo).await?;
+    let out = at.out();
+    if out.json {
         let done = serde_json::json!({"conversation_id": id, "archived": !args.undo});
-        app.out.json(&done);
+        out.json(&done);
     } else {
-        let name = handle(app, &found.conversation).await?;
-        app.out.text(&if args.undo {
+        let name = &found.conversation.handle;
+        out.text(&if args.undo {
             format!("{name} is listed again")
         } else {
             format!("{name} is put away; rejoin list --archived shows it")

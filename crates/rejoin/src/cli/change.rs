@@ -1,10 +1,12 @@
 //! What the commands that change a history have in common: what they name, and what they report.
 
-use rejoin_hub::{Affected, Changed, Doing, Named};
-use rejoin_store::{Conversation, StoredMessage};
+use rejoin_hub::{Affected, Changed, Doing, PlaceView, Want};
+use rejoin_store::Conversation;
 
 use crate::app::App;
+use crate::at::At;
 use crate::failure::{Failure, Result};
+use crate::output::Output;
 use crate::output::figures::count;
 
 pub(super) fn doing(dry_run: bool) -> Doing {
@@ -13,26 +15,20 @@ pub(super) fn doing(dry_run: bool) -> Doing {
 
 /// A message that was named, and how people call it.
 pub(super) struct Target {
-    pub(super) message: StoredMessage,
+    pub(super) message: PlaceView,
     /// `tmqx:4`
     pub(super) name: String,
 }
 
 /// Exactly one message; a conversation alone does not name one.
-pub(super) async fn message(app: &App, name: &str, command: &str) -> Result<Target> {
-    let Named {
-        conversation,
-        message,
-    } = app.hub().find_message(name, &app.folders()).await?;
-    let handle = handle(app, &conversation).await?;
-    let Some(message) = message else {
+pub(super) async fn message(at: At<'_>, name: &str, command: &str) -> Result<Target> {
+    let named = at.named(name, Want::Message).await?;
+    let Some(message) = named.message else {
+        let handle = &named.conversation.handle;
         let text = format!("`{name}` is a conversation; name one of its messages");
         return Err(Failure::usage(text).try_this(format!("rejoin {command} {handle}:N")));
     };
-    let name = match message.message.seq {
-        0 => handle,
-        seq => format!("{handle}:{seq}"),
-    };
+    let name = named.called(message);
     Ok(Target { message, name })
 }
 
@@ -42,9 +38,9 @@ pub(super) async fn handle(app: &App, conversation: &Conversation) -> Result<Str
 }
 
 /// The document, or one sentence and a line for each agent that is affected.
-pub(super) fn report(app: &App, changed: &Changed, sentence: &str) {
-    if app.out.json {
-        app.out.json(changed);
+pub(super) fn report(out: Output, changed: &Changed, sentence: &str) {
+    if out.json {
+        out.json(changed);
         return;
     }
     let mut lines = vec![if changed.dry_run {
@@ -54,7 +50,7 @@ pub(super) fn report(app: &App, changed: &Changed, sentence: &str) {
     }];
     lines.extend(changed.note.iter().map(|note| format!("  {note}")));
     lines.extend(changed.affected.iter().map(effect));
-    app.out.text(&lines.join("\n"));
+    out.text(&lines.join("\n"));
 }
 
 /// What it means for an agent's next turn.

@@ -3,12 +3,12 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
+use rejoin_hub::Want;
 
-use super::change::handle;
-use crate::app::App;
+use crate::at::At;
 use crate::failure::{Failure, Result};
 use crate::output::figures::count;
-use crate::output::one_line;
+use crate::output::{Output, one_line};
 
 /// Delete a conversation, for good
 ///
@@ -27,40 +27,36 @@ pub(crate) struct DeleteArgs {
     yes: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &DeleteArgs) -> Result<u8> {
-    let hub = app.hub();
-    let found = hub.find(&args.conversation, &app.folders()).await?;
+pub(crate) async fn run(at: At<'_>, args: &DeleteArgs) -> Result<u8> {
+    let found = at.named(&args.conversation, Want::Conversation).await?;
     let id = found.conversation.id;
-    let name = handle(app, &found.conversation).await?;
-    let messages = hub.store.read().await?.last_seq(id).await? as u64;
+    let name = &found.conversation.handle;
+    let messages = found.messages as u64;
+    let out = at.out();
     if !args.yes {
         let title = one_line(&found.conversation.title, 60);
-        ask(
-            app,
-            &format!("{name} ({title}), {}", count(messages, "message")),
-            &name,
-        )?;
+        let what = format!("{name} ({title}), {}", count(messages, "message"));
+        ask(out, &what, name)?;
     }
-    hub.delete(id).await?;
-    if app.out.json {
+    at.delete(id).await?;
+    if out.json {
         let done = serde_json::json!({"conversation_id": id, "deleted": true});
-        app.out.json(&done);
+        out.json(&done);
     } else {
-        app.out.text(&format!("{name} is deleted"));
+        out.text(&format!("{name} is deleted"));
     }
     Ok(0)
 }
 
 /// Nobody is asked who cannot answer.
-fn ask(app: &App, what: &str, name: &str) -> Result<()> {
-    if !std::io::stdin().is_terminal() || app.out.json {
+fn ask(out: Output, what: &str, name: &str) -> Result<()> {
+    if !std::io::stdin().is_terminal() || out.json {
         return Err(
             Failure::usage("to delete for good needs --yes where nobody can be asked")
                 .try_this(format!("rejoin delete {name} --yes")),
         );
     }
-    app.out
-        .note(&format!("delete {what}, for good? type yes: "));
+    out.note(&format!("delete {what}, for good? type yes: "));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     if read.is_ok() && answer.trim() == "yes" {

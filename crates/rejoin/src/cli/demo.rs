@@ -88,6 +88,7 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         request: TurnRequest::default(),
         client_key: None,
         refuse_if_busy: false,
+        confirmed: true,
     };
     let accepted = app.hub().accept(&incoming, None).await?;
     let (_never, cancelled) = watch::channel(false);

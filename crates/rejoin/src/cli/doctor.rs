@@ -10,7 +10,7 @@ mod store;
 use std::path::Path;
 
 use clap::Args;
-use rejoin_runner::{RunnerConfig, inspect};
+use rejoin_runner::{Asks, RunnerConfig, inspect};
 use serde_json::{Value, json};
 
 use self::report::{Report, bytes};
@@ -56,6 +56,10 @@ pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>)
             .collect(),
         models: config.prices.clone(),
         described: config.described.clone(),
+        unrun: rejoin_runner::Unrun::default(),
+        asks: Asks::Nobody,
+        defer_after: None,
+        warm: None,
     };
     let mut stored = Report::default();
     let (hub, store) = store::look(&mut stored, &config, &home, args.prove.is_some()).await;

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::change::{doing, message, report};
 use super::send::prompt;
-use crate::app::App;
+use crate::at::At;
 use crate::failure::Result;
 
 /// Put other words into a message, yours or an answer
@@ -26,12 +26,12 @@ pub(crate) struct EditArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &EditArgs) -> Result<u8> {
-    let target = message(app, &args.message, "edit").await?;
+pub(crate) async fn run(at: At<'_>, args: &EditArgs) -> Result<u8> {
+    let target = message(at, &args.message, "edit").await?;
     let text = prompt(args.text.as_deref())
         .map_err(|e| e.try_this(format!("rejoin edit {} \"other words\"", target.name)))?;
-    let id = target.message.message.id;
-    let changed = app.hub().edit(id, &text, doing(args.dry_run)).await?;
-    report(app, &changed, &format!("{} edited", target.name));
+    let id = target.message.id;
+    let changed = at.edit(id, &text, doing(args.dry_run)).await?;
+    report(at.out(), &changed, &format!("{} edited", target.name));
     Ok(0)
 }

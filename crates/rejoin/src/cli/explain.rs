@@ -7,14 +7,14 @@ pub(super) mod why;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use rejoin_core::{Micros, Reason, TurnStatus};
-use rejoin_hub::TurnView;
-use rejoin_store::StoredTurn;
+use rejoin_core::{Reason, TurnStatus, Verdict};
+use rejoin_hub::{ExplainView, TurnView};
 use serde_json::Value;
 
-use crate::app::App;
+use crate::at::At;
+use crate::cli::question::{hint, in_short};
 use crate::failure::Result;
-use crate::output::figures::{Now, count, duration, money, tokens};
+use crate::output::figures::{count, duration, money, tokens};
 use crate::output::{Line, Output, Tone};
 use crate::portable::Glance;
 use page::{Page, Worth};
@@ -58,26 +58,44 @@ pub(crate) async fn of_bundle(
     let file = args.bundle.clone().unwrap_or_default();
     let glance = Glance::at(out, config, &file).await?;
     args.turn = glance.named(&args.turn);
-    run(&glance.app, &args).await
+    run(At::Here(&glance.app), &args).await
 }
 
-pub(crate) async fn run(app: &App, args: &ExplainArgs) -> Result<u8> {
+pub(crate) async fn run(at: At<'_>, args: &ExplainArgs) -> Result<u8> {
     if args.next {
-        return future::run(app, args).await;
+        return future::run(at, args).await;
     }
-    let turn = app.hub().find_turn(&args.turn, &app.folders()).await?;
-    let view = app.hub().turn_view(turn.id).await?;
-    if app.out.json {
-        app.out.json(&view);
+    let (out, turn) = (at.out(), at.turn(&args.turn).await?);
+    if out.json {
+        out.json(&turn);
     } else {
-        past(app, &turn, &view, args.raw).await?;
+        past(out, &at.explain(turn.turn_id).await?, args.raw);
     }
     Ok(0)
 }
 
-async fn past(app: &App, turn: &StoredTurn, view: &TurnView, raw: bool) -> Result<()> {
-    let mut page = Page::new(app.out);
-    let now = Now::at(app.hub().clock.now());
+/// A turn's own words, read.
+struct Known {
+    status: Option<TurnStatus>,
+    verdict: Option<Verdict>,
+    reason: Option<Reason>,
+}
+
+impl Known {
+    fn of(view: &TurnView) -> Self {
+        Self {
+            status: view.status.parse().ok(),
+            verdict: view.verdict.as_deref().and_then(|v| v.parse().ok()),
+            reason: view.reason.as_deref().and_then(|r| r.parse().ok()),
+        }
+    }
+}
+
+fn past(out: Output, explained: &ExplainView, raw: bool) {
+    let view = &explained.turn;
+    let turn = Known::of(view);
+    let mut page = Page::new(out);
+    let now = At::now();
     let when = view
         .started_at
         .as_deref()
@@ -87,7 +105,7 @@ async fn past(app: &App, turn: &StoredTurn, view: &TurnView, raw: bool) -> Resul
     // That nothing precedes the first turn is no failure.
     let code = turn.reason.filter(|r| *r != Reason::FirstTurn);
     page.head(
-        &headline(turn, view),
+        &headline(&turn, view),
         code,
         &[view.handle.clone(), version, when],
     );
@@ -102,11 +120,15 @@ async fn past(app: &App, turn: &StoredTurn, view: &TurnView, raw: bool) -> Resul
     if turn.verdict.is_some() {
         page.row("sent", &told(&view.sent, Tense::Past));
     }
-    if turn.status.ended() {
-        let resumed = app.hub().estimate_resumed(turn).await?;
-        page.row("cost", &cost(view, resumed));
+    if view.ended() {
+        page.row("cost", &cost(view, explained.resumed_estimate_usd));
     }
-    page.row("allowed", &permission(turn, view));
+    let envelope = &explained.envelope;
+    let tools = envelope.tools.as_deref();
+    page.row(
+        "allowed",
+        &allowed(envelope.mode.as_str(), tools, &envelope.deny_tools),
+    );
     if let Some(denied) = view.denied.as_array().filter(|d| !d.is_empty()) {
         let list: Vec<String> = denied.iter().map(denial).collect();
         page.row("denied", &list.join("; "));
@@ -131,17 +153,21 @@ async fn past(app: &App, turn: &StoredTurn, view: &TurnView, raw: bool) -> Resul
             &format!("{many} it had left running: {}", view.leftovers.join("; ")),
         );
     }
+    for question in &view.questions {
+        page.row("asks", &in_short(&view.agent, question));
+        page.row("", &hint(question, &view.handle));
+    }
     if let Some(error) = &view.error {
         page.row("error", &error.message);
     }
-    if turn.status.ended() && turn.status != TurnStatus::Succeeded {
+    if view.ended() && turn.status != Some(TurnStatus::Succeeded) {
         page.row(
             "kept",
             "the message is unanswered; the next turn shows it once",
         );
     }
-    if let Some(next) = next_turn(app, turn, view).await? {
-        page.row("next", &next);
+    if let Some(goes_on) = explained.goes_on {
+        page.row("next", &next_turn(goes_on, view));
     }
     if !view.command.is_empty() {
         if raw {
@@ -155,11 +181,10 @@ async fn past(app: &App, turn: &StoredTurn, view: &TurnView, raw: bool) -> Resul
             page.short_row("command", &command(&short), "(--raw for all)");
         }
     }
-    page.print(app.out);
-    Ok(())
+    page.print(out);
 }
 
-fn headline(turn: &StoredTurn, view: &TurnView) -> Line {
+fn headline(turn: &Known, view: &TurnView) -> Line {
     let case = Case {
         agent: &view.agent,
         verdict: turn.verdict,
@@ -174,15 +199,13 @@ fn headline(turn: &StoredTurn, view: &TurnView) -> Line {
         .map(|e| format!(" ({})", e.class))
         .unwrap_or_default();
     match turn.status {
-        TurnStatus::Succeeded => {}
-        TurnStatus::Queued | TurnStatus::Running | TurnStatus::Waiting => {
-            line = line
-                .with(Tone::Busy, turn.status.as_str())
-                .with(Tone::Plain, "; ");
+        Some(TurnStatus::Succeeded) | None => {}
+        Some(TurnStatus::Queued | TurnStatus::Running | TurnStatus::Waiting) => {
+            line = line.with(Tone::Busy, &view.status).with(Tone::Plain, "; ");
         }
-        TurnStatus::Failed | TurnStatus::Cancelled | TurnStatus::Lost => {
+        Some(TurnStatus::Failed | TurnStatus::Cancelled | TurnStatus::Lost) => {
             line = line
-                .with(Tone::Bad, &format!("{}{class}", turn.status))
+                .with(Tone::Bad, &format!("{}{class}", view.status))
                 .with(Tone::Plain, "; it was ");
         }
     }
@@ -209,14 +232,14 @@ fn worth(name: &str, ok: bool, first_turn: bool) -> Worth {
     }
 }
 
-fn cost(view: &TurnView, resumed: Option<Micros>) -> String {
+fn cost(view: &TurnView, resumed: Option<f64>) -> String {
     let all = view.usage.all_input();
     let cached = (view.usage.cache_read * 100).checked_div(all).unwrap_or(0);
     let spent = match (view.cost_usd, resumed) {
         (Some(_), Some(resumed)) => format!(
             "{}, a resume would have been ≈ {}",
             money(view.cost_usd),
-            money(Some(resumed.dollars()))
+            money(Some(resumed))
         ),
         (Some(_), None) => money(view.cost_usd),
         (None, _) => format!("unknown, {} gave no figure", view.agent),
@@ -225,27 +248,6 @@ fn cost(view: &TurnView, resumed: Option<Micros>) -> String {
     format!(
         "{spent}; {input} in ({cached}% cached), {output} out; {}",
         duration(view.duration_ms)
-    )
-}
-
-fn permission(turn: &StoredTurn, view: &TurnView) -> String {
-    let names = |value: &Value| -> Option<Vec<String>> {
-        let list = value.as_array()?;
-        Some(
-            list.iter()
-                .filter_map(|t| t.as_str().map(str::to_owned))
-                .collect(),
-        )
-    };
-    let envelope = &turn.request["envelope"];
-    let mode = view.policy["permission"]
-        .as_str()
-        .or(envelope["mode"].as_str());
-    let denied = names(&envelope["deny_tools"]).unwrap_or_default();
-    allowed(
-        mode.unwrap_or("edit"),
-        names(&envelope["tools"]).as_deref(),
-        &denied,
     )
 }
 
@@ -260,28 +262,14 @@ fn denial(denied: &Value) -> String {
 }
 
 /// What becomes of the session this turn used; only the newest turn can tell.
-async fn next_turn(app: &App, turn: &StoredTurn, view: &TurnView) -> Result<Option<String>> {
-    let newest = app
-        .hub()
-        .store
-        .read()
-        .await?
-        .last_turn(turn.conversation)
-        .await?;
-    if !turn.status.ended() || newest.is_none_or(|t| t.id != turn.id) {
-        return Ok(None);
-    }
+fn next_turn(goes_on: bool, view: &TurnView) -> String {
     let name = view.handle.split(':').next().unwrap_or_default();
-    let sessions = app.hub().session_views(turn.conversation).await?;
-    let mut used = sessions
-        .iter()
-        .filter(|s| Some(&s.session_id) == view.session_id.as_ref());
     let ask = format!("rejoin explain {name} --next");
-    Ok(Some(if used.any(|s| s.state == "confirmed") {
+    if goes_on {
         format!("resumes, unless something changes ({ask})")
     } else {
         format!("from another session, this one is not used again ({ask})")
-    }))
+    }
 }
 
 /// The command so that a shell would read it the same way.

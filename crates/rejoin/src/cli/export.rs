@@ -53,7 +53,10 @@ pub(crate) async fn run(app: &App, args: &ExportArgs) -> Result<u8> {
 }
 
 async fn to_file(app: &App, c: &Conversation, file: &std::path::Path) -> Result<Exported> {
-    let failed = |e: std::io::Error| Failure::unavailable(format!("it cannot be written: {e}"));
+    let failed = |e: std::io::Error| {
+        let text = format!("{} cannot be written: {e}", file.display());
+        Failure::unavailable(text).try_this("rejoin export CONV -o /a/folder/you/can/write/FILE")
+    };
     let mut whole = WholeFile::begin(file).map_err(failed)?;
     let exported = write(app, c, &mut whole).await?;
     whole.keep().map_err(failed)?;

@@ -1,13 +1,20 @@
 //! Runs an accepted turn to its end, shows what happens meanwhile, and tells how it came out.
 
+use std::time::Duration;
+
 use rejoin_hub::Accepted;
-use rejoin_runner::IfBusy;
+use rejoin_runner::{Asks, IfBusy};
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::cli::dialog::Dialog;
 use crate::cli::live::View;
 use crate::cli::outcome::{Reported, report};
+use crate::cli::watch::leave_running;
 use crate::failure::Result;
+
+/// How soon an answer of another process is seen, while a question is shown.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(super) async fn to_its_end(
     app: &App,
@@ -60,20 +67,43 @@ async fn follow(
     stream: bool,
     cancelled: &watch::Receiver<bool>,
 ) -> Result<()> {
+    let turn = accepted.turn;
     let run = app.runner.run_accepted(accepted, if_busy, cancelled);
     let mut view = View::of(app.out, stream);
     let mut wake = app.runner.wake.subscribe();
-    tokio::pin!(run);
-    let done = loop {
-        tokio::select! {
-            biased;
-            done = &mut run => break done,
-            changed = wake.changed(), if view.wants_events() => drop(changed),
-            () = view.tick() => {}
+    let asks = app.runner.config.asks == Asks::Somebody;
+    let mut dialog = Dialog::default();
+    let here = Dialog::possible(app.out);
+    let done = {
+        tokio::pin!(run);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut run => break Some(done),
+                changed = wake.changed(), if asks || view.wants_events() => drop(changed),
+                () = view.tick() => {}
+                () = tokio::time::sleep(LOOK_AGAIN), if dialog.is_asking() => {}
+                line = dialog.line() => dialog.hear(app, turn, line).await?,
+            }
+            view.show(app, turn).await?;
+            if !asks {
+                continue;
+            }
+            if here && !dialog.is_left() {
+                dialog.look(app, turn, &mut view).await?;
+            } else if app.hub().store.read().await?.is_waiting(turn).await? {
+                break None;
+            }
         }
-        view.show(app, accepted.turn).await?;
     };
-    view.show(app, accepted.turn).await?;
+    view.show(app, turn).await?;
     view.close();
-    Ok(done?)
+    match done {
+        Some(done) => Ok(done?),
+        None => {
+            // Nobody is here who could answer: somebody else waits for that.
+            app.runner.leave(turn).await?;
+            leave_running(app, accepted.conversation, turn)
+        }
+    }
 }

@@ -2,11 +2,10 @@
 
 use clap::Args;
 use rejoin_core::PermissionMode;
-use rejoin_hub::ForkWish;
+use rejoin_hub::{ConversationView, ForkWish, Want};
 
-use super::change::handle;
 use super::send::valid_key;
-use crate::app::App;
+use crate::at::At;
 use crate::failure::{Failure, Result};
 use crate::output::figures::count;
 
@@ -36,25 +35,27 @@ pub(crate) struct ForkArgs {
     title: Option<String>,
 }
 
-pub(crate) async fn run(app: &App, args: &ForkArgs) -> Result<u8> {
-    let found = app.hub().find(&args.conversation, &app.folders()).await?;
-    let parent = handle(app, &found.conversation).await?;
-    let at = match &args.at {
-        Some(name) => Some(place(app, name, &found.conversation, &parent).await?),
-        None => found.message,
+pub(crate) async fn run(at: At<'_>, args: &ForkArgs) -> Result<u8> {
+    let found = at.named(&args.conversation, Want::Conversation).await?;
+    let parent = &found.conversation.handle;
+    let through = match &args.at {
+        Some(name) => Some(place(at, name, &found.conversation).await?),
+        None => found.number,
     };
     let wish = ForkWish {
-        at,
+        client_key: None,
+        at: through,
         permission: args.permission,
         title: args.title.clone(),
         key: args.key.as_deref().map(valid_key).transpose()?,
     };
-    let fork = app.hub().fork(found.conversation.id, &wish).await?;
-    if app.out.json {
-        app.out.json(&fork);
+    let fork = at.fork(found.conversation.id, &wish).await?;
+    let out = at.out();
+    if out.json {
+        out.json(&fork);
     } else {
-        app.out.text(&fork.handle);
-        app.out.note(&format!(
+        out.text(&fork.handle);
+        out.note(&format!(
             "{} of {parent} are in {}; try: rejoin send -c {} \"…\"",
             count(fork.messages, "message"),
             fork.handle,
@@ -65,24 +66,20 @@ pub(crate) async fn run(app: &App, args: &ForkArgs) -> Result<u8> {
 }
 
 /// A message of this conversation, and no other.
-async fn place(
-    app: &App,
-    name: &str,
-    conversation: &rejoin_store::Conversation,
-    handle: &str,
-) -> Result<i64> {
+async fn place(at: At<'_>, name: &str, conversation: &ConversationView) -> Result<i64> {
     if let Ok(number) = name.parse::<i64>() {
         return Ok(number);
     }
+    let handle = &conversation.handle;
     let try_this = format!("rejoin fork {handle} --at {handle}:N");
-    let named = app.hub().find_message(name, &app.folders()).await;
-    let named = named.map_err(|e| Failure::from(e).try_this(&*try_this))?;
+    let named = at.named(name, Want::Message).await;
+    let named = named.map_err(|e| e.try_this(&*try_this))?;
     match named.message {
         Some(_) if named.conversation.id != conversation.id => {
             let text = format!("`{name}` is a message of another conversation than {handle}");
             Err(Failure::usage(text).try_this(try_this))
         }
-        Some(message) if message.message.seq > 0 => Ok(message.message.seq),
+        Some(message) if message.seq > 0 => Ok(message.seq),
         Some(_) => Err(
             Failure::usage(format!("`{name}` is still queued, and not history yet"))
                 .try_this(format!("rejoin show {handle}")),

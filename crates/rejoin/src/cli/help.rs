@@ -21,6 +21,10 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "Follow a running turn; wait for its answer; stop it",
             ),
             (
+                "inbox, answer",
+                "What waits for a person; say something to it",
+            ),
+            (
                 "adopt, export, import",
                 "Sessions made outside; a conversation as one file",
             ),
@@ -30,10 +34,9 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         "Look",
         &[
             (
-                "list, search",
-                "Conversations, newest first; messages by words",
+                "list, search, show",
+                "Conversations; messages by words; one of them",
             ),
-            ("show", "A conversation, or one message of it"),
             (
                 "explain",
                 "Why a turn went as it did, or what the next would do",
@@ -69,17 +72,20 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         "Set up",
         &[
             (
-                "demo, doctor",
-                "Ten seconds, no key: what it does; check what is here",
+                "demo, completions",
+                "Ten seconds, no key: what it does; for your shell",
             ),
             (
-                "config, trust",
-                "Where each value comes from; trust a repository's",
+                "doctor, config, trust",
+                "What is here; where values come from; trust a file",
             ),
-            ("completions", "The completion script of bash, zsh or fish"),
             (
-                "model-server",
-                "A scripted model on loopback, to use a CLI offline",
+                "serve, model-server",
+                "The daemon and its HTTP API; a model to use offline",
+            ),
+            (
+                "token, login, logout",
+                "Who may talk to the daemon; one elsewhere, for --hub",
             ),
         ],
     ),
@@ -127,7 +133,7 @@ fn page() -> String {
     }
     let _ = write!(
         page,
-        "\nUsage: rejoin COMMAND …, and with every command: --json, -q, --config FILE, -h"
+        "\nUsage: rejoin COMMAND …, and everywhere: --json, -q, --config FILE, --hub H, -h"
     );
     page
 }
@@ -141,6 +147,11 @@ pub(super) fn misread(error: &clap::Error) -> Failure {
         .map(str::trim)
         .collect();
     let mut said = paragraph.join(" ").trim_start_matches("error: ").to_owned();
+    // Without an error's own words clap prints the whole page.
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let verbs: Vec<_> = verbs_of(&named()).collect();
+        said = format!("{} needs a word more: {}", named(), verbs.join(", "));
+    }
     let suggested = [
         ContextKind::SuggestedSubcommand,
         ContextKind::SuggestedArg,
@@ -175,12 +186,31 @@ fn mistyped(error: &clap::Error) -> Option<String> {
     (far(near) <= (typed.len() / 3).max(1)).then(|| near.to_owned())
 }
 
-/// `rejoin send`, if that is the command that was typed.
+/// `rejoin send`, or `rejoin token create`, if that is the command that was typed.
 fn named() -> String {
-    let typed = std::env::args()
-        .skip(1)
-        .find_map(|arg| grouped().find(|name| *name == arg));
-    typed.map_or_else(|| "rejoin".to_owned(), |name| format!("rejoin {name}"))
+    let mut args = std::env::args().skip(1);
+    let Some(name) = args.find(|arg| grouped().any(|name| name == arg)) else {
+        return "rejoin".to_owned();
+    };
+    let command = format!("rejoin {name}");
+    match args.find(|arg| verbs_of(&command).any(|verb| verb == *arg)) {
+        Some(verb) => format!("{command} {verb}"),
+        None => command,
+    }
+}
+
+/// `create`, `list`, … of `rejoin token`.
+fn verbs_of(command: &str) -> impl Iterator<Item = String> {
+    let name = command.strip_prefix("rejoin ").unwrap_or_default();
+    let found = super::command_line();
+    let found = found.find_subcommand(name).cloned();
+    let shown = |verb: &clap::Command| !verb.is_hide_set() && verb.get_name() != "help";
+    let verbs = found.iter().flat_map(clap::Command::get_subcommands);
+    let names: Vec<_> = verbs
+        .filter(|verb| shown(verb))
+        .map(|verb| verb.get_name().to_owned())
+        .collect();
+    names.into_iter()
 }
 
 /// Every command that stands in a group; some share a line.

@@ -1,11 +1,10 @@
 //! `rejoin` without a command: what goes on, what was last here, and what to type.
 
-use rejoin_store::{Conversation, ListFilter};
+use rejoin_hub::{ConversationView, ListWish, Want};
 
 use super::list::row;
-use crate::app::App;
+use crate::at::At;
 use crate::failure::Result;
-use crate::output::figures::Now;
 use crate::output::{Line, Tone, table};
 
 /// What goes on anywhere, at most.
@@ -13,27 +12,21 @@ const BUSY: i64 = 5;
 /// What was last in this folder, at most.
 const RECENT: i64 = 5;
 
-pub(crate) async fn run(app: &App) -> Result<u8> {
+pub(crate) async fn run(at: At<'_>) -> Result<u8> {
     let mut busy = vec![];
     for state in ["running", "waiting", "queued"] {
-        busy.extend(some(app, Some(state), None, BUSY).await?);
+        busy.extend(some(at, Some(state), None, BUSY).await?);
     }
-    let folder = app.folders().into_iter().next();
-    let mut recent = some(app, None, folder.clone(), RECENT).await?;
+    let folder = at.folder().unwrap_or_default();
+    let mut recent = some(at, None, folder, RECENT).await?;
     recent.retain(|c| busy.iter().all(|b| b.id != c.id));
     let mut lines = vec![];
-    section(app, "Going on", &busy, &mut lines).await?;
-    section(app, "Last in this folder", &recent, &mut lines).await?;
-    let last = match folder {
-        Some(folder) => {
-            app.hub()
-                .store
-                .read()
-                .await?
-                .last_conversation_in(&folder)
-                .await?
-        }
-        None => None,
+    section(at, "Going on", &busy, &mut lines).await?;
+    section(at, "Last in this folder", &recent, &mut lines).await?;
+    let last = match at.named("last", Want::Conversation).await {
+        Ok(last) => Some(last.conversation),
+        Err(failure) if failure.exit == 3 => None,
+        Err(failure) => return Err(failure),
     };
     let mut commands = match &last {
         None if lines.is_empty() => {
@@ -56,7 +49,7 @@ pub(crate) async fn run(app: &App) -> Result<u8> {
             ("rejoin --help", "everything else"),
         ]),
         Some(last) => {
-            let handle = handle(app, last).await?;
+            let handle = &last.handle;
             typed(&[
                 ("rejoin reply \"…\"", &format!("go on with {handle}")),
                 (&format!("rejoin show {handle}"), "read it"),
@@ -65,13 +58,13 @@ pub(crate) async fn run(app: &App) -> Result<u8> {
         }
     };
     if let Some(first) = busy.first() {
-        let handle = handle(app, first).await?;
+        let handle = &first.handle;
         let watch = typed(&[(&format!("rejoin watch {handle}"), "follow it")]);
         commands.splice(..0, watch);
         commands.truncate(3);
     }
-    lines.extend(table(&commands, Some(app.out.width())));
-    app.out.lines(&lines);
+    lines.extend(table(&commands, Some(at.out().width())));
+    at.out().lines(&lines);
     Ok(0)
 }
 
@@ -83,50 +76,39 @@ fn typed(commands: &[(&str, &str)]) -> Vec<Vec<Line>> {
     commands.iter().map(row).collect()
 }
 
-async fn handle(app: &App, conversation: &Conversation) -> Result<String> {
-    let mut read = app.hub().store.read().await?;
-    Ok(read.short_handle(&conversation.handle).await?)
-}
-
 async fn some(
-    app: &App,
+    at: At<'_>,
     state: Option<&str>,
     workdir: Option<String>,
     limit: i64,
-) -> Result<Vec<Conversation>> {
-    let filter = ListFilter {
+) -> Result<Vec<ConversationView>> {
+    let wish = ListWish {
         state: state.map(str::to_owned),
         workdir,
         limit,
-        ..ListFilter::default()
+        ..ListWish::default()
     };
-    Ok(app
-        .hub()
-        .store
-        .read()
-        .await?
-        .list_conversations(&filter)
-        .await?)
+    Ok(at.list(&wish).await?.conversations)
 }
 
 async fn section(
-    app: &App,
+    at: At<'_>,
     title: &str,
-    conversations: &[Conversation],
+    conversations: &[ConversationView],
     lines: &mut Vec<Line>,
 ) -> Result<()> {
     if conversations.is_empty() {
         return Ok(());
     }
-    let now = Now::at(app.hub().clock.now());
+    let now = At::now();
     let mut rows = vec![];
     for conversation in conversations {
-        rows.push(row(app, conversation, &now).await?);
+        rows.push(row(at, conversation, &now).await?);
     }
     lines.push(Line::new().with(Tone::Strong, title));
     let indented = |line| Line::plain("  ").then(line);
     lines.extend(
-        table(&rows, Some(app.out.width().saturating_sub(2)))
+        table(&rows, Some(at.out().width().saturating_sub(2)))
             .into_iter()
             .map(indented),
     );

@@ -1,12 +1,10 @@
 //! `rejoin list`
 
 use clap::Args;
-use rejoin_core::ConversationId;
-use rejoin_hub::ConversationView;
-use rejoin_store::{Conversation, ListFilter};
+use rejoin_hub::{ConversationView, ListWish};
 
-use crate::app::App;
-use crate::failure::{Failure, Result};
+use crate::at::At;
+use crate::failure::Result;
 use crate::output::figures::{Now, money};
 use crate::output::{Line, Tone, one_line, table};
 
@@ -39,63 +37,44 @@ pub(crate) struct ListArgs {
     cursor: Option<String>,
 }
 
-pub(crate) async fn run(app: &App, args: &ListArgs) -> Result<u8> {
+pub(crate) async fn run(at: At<'_>, args: &ListArgs) -> Result<u8> {
     let limit = args.n.clamp(1, 1000);
-    let filter = ListFilter {
-        workdir: args
-            .here
-            .then(|| app.folders().into_iter().next())
-            .flatten(),
+    let wish = ListWish {
+        workdir: if args.here { at.folder()? } else { None },
         agent: args.agent.clone(),
         state: args.state.clone(),
         archived: args.archived,
-        after: args.cursor.as_deref().map(parse_cursor).transpose()?,
-        // One more tells whether there is a next page.
-        limit: limit + 1,
+        cursor: args.cursor.clone(),
+        limit,
+        words: None,
     };
-    let mut page = app
-        .hub()
-        .store
-        .read()
-        .await?
-        .list_conversations(&filter)
-        .await?;
-    let more = page.len() as i64 > limit;
-    page.truncate(limit as usize);
-    let last = page.last().filter(|_| more).map(|c| (c.updated_at, c.id));
-    if app.out.json {
-        let mut views = vec![];
-        for conversation in &page {
-            views.push(app.hub().conversation_view(conversation).await?);
-        }
-        let next = last.map(|(at, id)| format!("{at}.{id}"));
-        app.out
-            .json(&serde_json::json!({"conversations": views, "next_cursor": next}));
+    let (out, page) = (at.out(), at.list(&wish).await?);
+    if out.json {
+        out.json(&page);
         return Ok(0);
     }
-    if page.is_empty() {
-        app.out.note(&nothing(args));
+    if page.conversations.is_empty() {
+        out.note(&nothing(args));
         return Ok(0);
     }
-    let now = Now::at(app.hub().clock.now());
+    let now = At::now();
     let mut rows = vec![];
-    for conversation in &page {
-        rows.push(row(app, conversation, &now).await?);
+    for conversation in &page.conversations {
+        rows.push(row(at, conversation, &now).await?);
     }
-    let fit = app.out.screen().then(|| app.out.width());
-    app.out.lines(&table(&rows, fit));
-    if last.is_some() && app.out.screen() {
-        app.out.note(&format!("more: rejoin list -n {}", limit * 5));
+    let fit = out.screen().then(|| out.width());
+    out.lines(&table(&rows, fit));
+    if page.next_cursor.is_some() && out.screen() {
+        out.note(&format!("more: rejoin list -n {}", limit * 5));
     }
     Ok(0)
 }
 
 /// One conversation as cells: handle, age, agent, state, cost, title.
-pub(super) async fn row(app: &App, conversation: &Conversation, now: &Now) -> Result<Vec<Line>> {
-    let view = app.hub().conversation_view(conversation).await?;
-    let (state, tone) = state(&view);
+pub(super) async fn row(at: At<'_>, view: &ConversationView, now: &Now) -> Result<Vec<Line>> {
+    let (state, tone) = state(view);
     Ok(vec![
-        handle(app, conversation, &view.handle).await?,
+        handle(at, view).await?,
         Line::faint(&now.ago(&view.updated_at)),
         Line::plain(&view.agent),
         Line::new().with(tone, state),
@@ -105,9 +84,9 @@ pub(super) async fn row(app: &App, conversation: &Conversation, now: &Now) -> Re
 }
 
 /// The letters that are enough to type stand out.
-pub(super) async fn handle(app: &App, conversation: &Conversation, shown: &str) -> Result<Line> {
-    let mut read = app.hub().store.read().await?;
-    let enough = read.unique_letters(&conversation.handle).await?;
+pub(super) async fn handle(at: At<'_>, view: &ConversationView) -> Result<Line> {
+    let shown = &view.handle;
+    let enough = at.letters(view.id).await?.unwrap_or(shown.len());
     let (enough, rest) = shown.split_at(enough.min(shown.len()));
     Ok(Line::new().with(Tone::Name, enough).with(Tone::Faint, rest))
 }
@@ -132,14 +111,4 @@ fn nothing(args: &ListArgs) -> String {
     } else {
         "no conversation yet; try: rejoin send \"hello\", or rejoin demo".into()
     }
-}
-
-fn parse_cursor(text: &str) -> Result<(i64, ConversationId)> {
-    let parts = text
-        .split_once('.')
-        .and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)));
-    parts.ok_or_else(|| {
-        Failure::usage("that is not a cursor; --json prints one as next_cursor")
-            .try_this("rejoin list --json")
-    })
 }

@@ -38,6 +38,8 @@ pub(super) struct View {
     turned: usize,
     /// The spinner stands on the line the cursor is in.
     spinning: bool,
+    /// Somebody types in the line the cursor is in.
+    held: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +68,17 @@ impl View {
             name: String::new(),
             turned: 0,
             spinning: false,
+            held: false,
         }
+    }
+
+    /// Leaves the line to whoever types in it.
+    pub(super) fn hold(&mut self, held: bool) {
+        if held && !self.held {
+            self.end_line();
+            self.clear();
+        }
+        self.held = held;
     }
 
     pub(super) fn wants_events(&self) -> bool {
@@ -97,26 +109,48 @@ impl View {
             let Some(last) = rows.last() else { break };
             self.after = last.seq;
             for row in rows {
-                match self.kind {
-                    Kind::Live => self.line(&row),
-                    Kind::JsonLines | Kind::Nothing => self.json(row),
-                }
+                self.row(row);
             }
         }
         if self.name.is_empty() && self.room.hidden().is_some() {
             let handle = app.hub().turn_view(turn).await?.handle;
-            handle
-                .split(':')
-                .next()
-                .unwrap_or_default()
-                .clone_into(&mut self.name);
+            self.called(&handle);
         }
-        if self.kind == Kind::Live && !self.mid_line {
+        self.spin();
+        Ok(())
+    }
+
+    /// How people call the turn.
+    pub(super) fn called(&mut self, handle: &str) {
+        let name = handle.split(':').next().unwrap_or_default();
+        name.clone_into(&mut self.name);
+    }
+
+    /// Shows an event that a daemon told of, as it was written there.
+    pub(super) fn told(&mut self, json: &str) {
+        match (self.kind, serde_json::from_str::<StoredEvent>(json)) {
+            (Kind::JsonLines, Ok(event)) => self.out.json(&event),
+            // Of a newer daemon: whoever reads it ignores what it does not know.
+            (Kind::JsonLines, Err(_)) => {
+                if let Ok(event) = serde_json::from_str::<Value>(json) {
+                    self.out.json(&event);
+                }
+            }
+            (Kind::Live, Ok(event)) => {
+                let at = event.at.parse::<jiff::Timestamp>();
+                self.line(&event.body, at.map_or(0, jiff::Timestamp::as_microsecond));
+            }
+            (Kind::Nothing, _) | (Kind::Live, Err(_)) => {}
+        }
+    }
+
+    /// Something is going on, and for how long.
+    pub(super) fn spin(&mut self) {
+        if self.kind == Kind::Live && !self.mid_line && !self.held {
             self.turned += 1;
             self.spinning = true;
             spin(self.turned, self.begin.elapsed());
         }
-        Ok(())
     }
 
     /// Leaves the terminal as it should be.
@@ -133,18 +167,22 @@ impl View {
         }
     }
 
-    fn json(&self, row: EventRow) {
-        self.out.json(&StoredEvent {
-            seq: row.seq,
-            conversation_id: row.conversation,
-            turn_id: row.turn,
-            at: rfc3339(row.at),
-            body: row.body,
-        });
+    fn row(&mut self, row: EventRow) {
+        match self.kind {
+            Kind::Live => self.line(&row.body, row.at),
+            Kind::JsonLines | Kind::Nothing => self.out.json(&StoredEvent {
+                seq: row.seq,
+                conversation_id: row.conversation,
+                turn_id: (!row.turn.is_nil()).then_some(row.turn),
+                at: rfc3339(row.at),
+                body: row.body,
+            }),
+        }
     }
 
-    fn line(&mut self, row: &EventRow) {
-        match &row.body {
+    /// `at`: when it happened, in microseconds.
+    fn line(&mut self, body: &EventBody, at: i64) {
+        match body {
             EventBody::TextDelta { text } => {
                 self.streamed = true;
                 self.write(text);
@@ -162,15 +200,17 @@ impl View {
                 id, tool, input, ..
             } => {
                 let what = one_line(&format!("{tool} {}", subject(input)), 60);
-                self.tools.insert(id.clone(), (what, row.at));
+                self.tools.insert(id.clone(), (what, at));
             }
             EventBody::ToolResult { id, is_error, .. } => {
                 if let Some((what, since)) = self.tools.remove(id) {
-                    let seconds = (row.at - since).max(0) as f64 / 1e6;
+                    let seconds = (at - since).max(0) as f64 / 1e6;
                     let mark = if *is_error { "failed" } else { "ok" };
                     self.remark(&format!("  {what} · {mark} · {seconds:.1}s"));
                 }
             }
+            // Not into the line that somebody types in.
+            EventBody::Notice { level, .. } if self.held && level == "info" => {}
             EventBody::Notice { message, .. } => {
                 self.remark(&format!("  {}", one_line(message, 76)));
             }

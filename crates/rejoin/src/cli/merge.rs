@@ -1,9 +1,10 @@
 //! `rejoin merge`
 
 use clap::Args;
+use rejoin_hub::Want;
 
-use super::change::{doing, effect, handle};
-use crate::app::App;
+use super::change::{doing, effect};
+use crate::at::At;
 use crate::failure::{Failure, Result};
 use crate::output::figures::count;
 
@@ -26,27 +27,18 @@ pub(crate) struct MergeArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &MergeArgs) -> Result<u8> {
-    let from = app.hub().find(&args.from, &app.folders()).await?;
-    let into = app.hub().find(&args.into, &app.folders()).await?;
-    if from.conversation.id == into.conversation.id {
+pub(crate) async fn run(at: At<'_>, args: &MergeArgs) -> Result<u8> {
+    let from = at.named(&args.from, Want::Conversation).await?.conversation;
+    let into = at.named(&args.into, Want::Conversation).await?.conversation;
+    if from.id == into.id {
         let text = "a conversation cannot be merged into itself";
         return Err(Failure::usage(text).try_this("rejoin list, to see others"));
     }
-    let (old, new) = (
-        handle(app, &from.conversation).await?,
-        handle(app, &into.conversation).await?,
-    );
-    let merged = app
-        .hub()
-        .merge(
-            from.conversation.id,
-            into.conversation.id,
-            doing(args.dry_run),
-        )
-        .await?;
-    if app.out.json {
-        app.out.json(&merged);
+    let (old, new) = (&from.handle, &into.handle);
+    let merged = at.merge(from.id, into.id, doing(args.dry_run)).await?;
+    let out = at.out();
+    if out.json {
+        out.json(&merged);
         return Ok(0);
     }
     let messages = count(merged.moved, "message");
@@ -56,6 +48,6 @@ pub(crate) async fn run(app: &App, args: &MergeArgs) -> Result<u8> {
         format!("{messages} of {old} moved to {new}; {old} leads there")
     }];
     lines.extend(merged.affected.iter().map(effect));
-    app.out.text(&lines.join("\n"));
+    out.text(&lines.join("\n"));
     Ok(0)
 }

@@ -5,7 +5,12 @@ use rejoin_hub::TurnView;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
+use crate::cli::answer::tell;
 use crate::failure::{Result, exit_of};
+use crate::output::Output;
+
+/// It waits for somebody who is not here.
+const PERSON_NEEDED: u8 = 7;
 
 /// Has the answer been shown already, while it came?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +34,7 @@ pub(super) async fn report(
     signal: Option<u8>,
 ) -> Result<u8> {
     if !app.out.json
-        && let Some((summary, text)) = app.hub().answer(turn).await?
+        && let Some((summary, text)) = app.hub().reply(turn).await?
     {
         if reported == Reported::Not && !app.out.live() {
             app.out.text(&text);
@@ -38,18 +43,36 @@ pub(super) async fn report(
         return Ok(0);
     }
     let view = app.hub().turn_view(turn).await?;
-    if app.out.json && reported == Reported::Not {
-        app.out.json(&view);
+    Ok(report_view(app.out, &view, reported, signal))
+}
+
+/// The same of a turn that was looked at already.
+pub(super) fn report_view(
+    out: Output,
+    view: &TurnView,
+    reported: Reported,
+    signal: Option<u8>,
+) -> u8 {
+    if !view.ended() {
+        if out.json && reported == Reported::Not {
+            out.json(view);
+        } else if !out.json {
+            tell(out, view);
+        }
+        return PERSON_NEEDED;
+    }
+    if out.json && reported == Reported::Not {
+        out.json(view);
     } else if reported == Reported::Not
-        && !app.out.live()
+        && !out.live()
         && let Some(text) = &view.text
     {
-        app.out.text(text);
+        out.text(text);
     }
-    if !app.out.json {
-        app.out.note(&view.summary);
+    if !out.json {
+        out.note(&view.summary);
     }
-    Ok(exit_code(&view, signal))
+    exit_code(view, signal)
 }
 
 fn exit_code(view: &TurnView, signal: Option<u8>) -> u8 {

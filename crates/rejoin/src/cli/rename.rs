@@ -1,10 +1,9 @@
 //! `rejoin rename`
 
 use clap::Args;
-use rejoin_hub::{Doing, Wish};
+use rejoin_hub::{Doing, Want, Wish};
 
-use super::change::handle;
-use crate::app::App;
+use crate::at::At;
 use crate::failure::{Failure, Result};
 
 /// Give a conversation another title
@@ -18,18 +17,19 @@ pub(crate) struct RenameArgs {
     title: String,
 }
 
-pub(crate) async fn run(app: &App, args: &RenameArgs) -> Result<u8> {
+pub(crate) async fn run(at: At<'_>, args: &RenameArgs) -> Result<u8> {
     let title = one_line(&args.title)?;
-    let found = app.hub().find(&args.conversation, &app.folders()).await?;
+    let found = at.named(&args.conversation, Want::Conversation).await?;
     let id = found.conversation.id;
     let wish = [Wish::Title(title.clone())];
-    app.hub().set(id, "rename", &wish, Doing::Now).await?;
-    if app.out.json {
+    at.set(id, &wish, Doing::Now).await?;
+    let out = at.out();
+    if out.json {
         let done = serde_json::json!({"conversation_id": id, "title": title});
-        app.out.json(&done);
+        out.json(&done);
     } else {
-        let name = handle(app, &found.conversation).await?;
-        app.out.text(&format!("{name} is now called: {title}"));
+        let name = &found.conversation.handle;
+        out.text(&format!("{name} is now called: {title}"));
     }
     Ok(0)
 }

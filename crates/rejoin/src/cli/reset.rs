@@ -1,9 +1,10 @@
 //! `rejoin reset`
 
 use clap::Args;
+use rejoin_hub::Want;
 
 use super::change::doing;
-use crate::app::App;
+use crate::at::At;
 use crate::failure::Result;
 use crate::output::figures::count;
 
@@ -20,17 +21,18 @@ pub(crate) struct ResetArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &ResetArgs) -> Result<u8> {
-    let found = app.hub().find(&args.conversation, &app.folders()).await?;
+pub(crate) async fn run(at: At<'_>, args: &ResetArgs) -> Result<u8> {
+    let found = at.named(&args.conversation, Want::Conversation).await?;
     let id = found.conversation.id;
-    let (retired, changed) = app.hub().reset(id, doing(args.dry_run)).await?;
-    if app.out.json {
-        app.out.json(&serde_json::json!({
+    let (retired, changed) = at.reset(id, doing(args.dry_run)).await?;
+    let out = at.out();
+    if out.json {
+        out.json(&serde_json::json!({
             "conversation_id": id, "retired": retired, "dry_run": changed.dry_run,
         }));
     } else {
         let sessions = count(retired, "session");
-        app.out.text(&if args.dry_run {
+        out.text(&if args.dry_run {
             format!("{sessions} would be retired")
         } else {
             format!("{sessions} retired; the next turn is told what was said")

@@ -4,16 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rejoin_core::{AgentName, Micros, PermissionMode, Role};
-use rejoin_hub::{Again, Named, TurnFlags, TurnRequest};
+use rejoin_core::{AgentName, ConversationId, MessageId, Micros, PermissionMode};
+use rejoin_hub::{Again, TurnFlags, TurnRequest, Want};
 use rejoin_runner::{IfBusy, look};
 
-use super::change::{handle, removed, report};
+use super::change::{removed, report};
 use super::follow::to_its_end;
 use super::outcome::interrupted;
 use super::send::{folder_text, must_be_enabled, parse_dollars, parse_duration};
+use super::there::{Following, Interrupt};
+use super::watch::Waits;
 use crate::app::App;
+use crate::at::At;
 use crate::failure::{Failure, Result};
+use crate::remote::{Ask, Remote};
 
 /// Run a message again, in a new session; what followed it is removed
 ///
@@ -53,28 +57,49 @@ pub(crate) struct RetryArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &RetryArgs) -> Result<u8> {
-    app.must_be_trusted()?;
-    let hub = app.hub();
-    let Named {
-        conversation,
-        message,
-    } = hub.find_message(&args.message, &app.folders()).await?;
-    let name = handle(app, &conversation).await?;
-    let message = match message {
-        Some(message) => message.message,
-        None => {
-            let mut read = hub.store.read().await?;
-            let last = read.last_of(conversation.id, Role::User).await?;
-            last.ok_or_else(|| Failure::not_found(format!("{name} has no message yet")))?
-        }
-    };
+pub(crate) async fn run(at: At<'_>, args: &RetryArgs) -> Result<u8> {
+    if let At::Here(app) = at {
+        app.must_be_trusted()?;
+    }
+    let named = at.named(&args.message, Want::Said).await?;
+    let name = &named.conversation.handle;
+    let none = || Failure::not_found(format!("{name} has no message yet"));
+    let message = named.message.ok_or_else(none)?;
     if args.dry_run {
-        let changed = hub.would_retry(message.id).await?;
+        let changed = at.would_retry(message.id).await?;
         let sentence = format!("{name}:{} run again, {}", message.seq, removed(&changed));
-        report(app, &changed, &sentence);
+        report(at.out(), &changed, &sentence);
         return Ok(0);
     }
+    match at {
+        At::Here(app) => here(app, args, named.conversation.id, message.id).await,
+        At::There(remote) => there(at, remote, args, message.id).await,
+    }
+}
+
+async fn there(at: At<'_>, remote: &Remote, args: &RetryArgs, message: MessageId) -> Result<u8> {
+    let workdir = args.workdir.as_deref().map(|dir| at.folder_text(dir));
+    let body = serde_json::json!({
+        "agent": args.agent, "model": args.model, "workdir": workdir.transpose()?,
+        "permission": args.permission,
+        "timeout_ms": args.timeout.map(|t| t.as_millis() as u64),
+        "max_cost_usd": args.max_cost.map(Micros::dollars),
+    });
+    let interrupted = interrupted();
+    let id = message.to_string();
+    let ask = Ask::post(&["api", "messages", &id, "retry"]).body(body);
+    let following = Following {
+        stream: args.stream,
+        interrupt: Interrupt::Cancels,
+        waits: Waits::Return,
+    };
+    let turn = remote.ask(ask).await?;
+    following.to_its_end(remote, turn, interrupted).await
+}
+
+async fn here(app: &App, args: &RetryArgs, c: ConversationId, message: MessageId) -> Result<u8> {
+    let hub = app.hub();
+    let conversation = hub.find(&c.to_string(), &[]).await?.conversation;
     let agent = args.agent.as_deref().map(AgentName::new).transpose();
     let agent = agent.map_err(|e| Failure::usage(e.to_string()))?;
     let answering = agent.clone().unwrap_or_else(|| conversation.agent.clone());
@@ -83,7 +108,7 @@ pub(crate) async fn run(app: &App, args: &RetryArgs) -> Result<u8> {
     let place = workdir.as_deref().unwrap_or(&conversation.workdir);
     look::ground(hub, &app.runner.config, answering.as_str(), place).await?;
     let again = Again {
-        message: message.id,
+        message,
         agent,
         flags: TurnFlags {
             workdir: workdir.clone(),

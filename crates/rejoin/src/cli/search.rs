@@ -2,11 +2,9 @@
 
 use clap::Args;
 use rejoin_core::Role;
-use rejoin_hub::rfc3339;
-use rejoin_store::{HIT_BEGINS, HIT_ENDS, Hit, Search};
-use serde_json::{Value, json};
+use rejoin_hub::{HitView, SearchWish};
 
-use crate::app::App;
+use crate::at::At;
 use crate::failure::{Failure, Result};
 use crate::output::figures::Now;
 use crate::output::{Line, Tone, table};
@@ -33,74 +31,57 @@ pub(crate) struct SearchArgs {
     n: i64,
 }
 
-pub(crate) async fn run(app: &App, args: &SearchArgs) -> Result<u8> {
-    let search = Search {
-        text: args.text.join(" "),
+pub(crate) async fn run(at: At<'_>, args: &SearchArgs) -> Result<u8> {
+    let wish = SearchWish {
+        words: args.text.join(" "),
         agent: args.agent.clone(),
-        workdir: args
-            .here
-            .then(|| app.folders().into_iter().next())
-            .flatten(),
+        workdir: if args.here { at.folder()? } else { None },
         limit: args.n.clamp(1, 1000),
     };
-    if !search.text.chars().any(char::is_alphanumeric) {
+    if !wish.words.chars().any(char::is_alphanumeric) {
         return Err(Failure::usage("there is no word to look for").try_this("rejoin search WORD"));
     }
-    let hits = app.hub().store.read().await?.search(&search).await?;
-    let mut found = vec![];
-    for hit in hits {
-        let mut read = app.hub().store.read().await?;
-        if let Some(c) = read.conversation(hit.conversation).await? {
-            let handle = read.short_handle(&c.handle).await?;
-            found.push((hit, handle, c.title));
-        }
-    }
-    if app.out.json {
-        let all: Vec<Value> = found.iter().map(|(h, n, t)| document(h, n, t)).collect();
-        app.out.json(&json!({"messages": all}));
+    let (out, found) = (at.out(), at.search(&wish).await?);
+    if out.json {
+        out.json(&found);
         return Ok(0);
     }
-    if found.is_empty() {
-        app.out.note("no message says that; try: rejoin list");
+    if found.messages.is_empty() {
+        out.note("no message says that; try: rejoin list");
         return Ok(0);
     }
-    let now = Now::at(app.hub().clock.now());
-    let rows: Vec<_> = found
-        .iter()
-        .map(|(h, name, _)| row(h, name, &now))
-        .collect();
-    let fit = app.out.screen().then(|| app.out.width());
-    app.out.lines(&table(&rows, fit));
+    let now = At::now();
+    let rows: Vec<_> = found.messages.iter().map(|hit| row(hit, &now)).collect();
+    let fit = out.screen().then(|| out.width());
+    out.lines(&table(&rows, fit));
     Ok(0)
 }
 
-fn row(hit: &Hit, handle: &str, now: &Now) -> Vec<Line> {
+fn row(hit: &HitView, now: &Now) -> Vec<Line> {
     let who = match hit.role {
         Role::User => "you",
         Role::Assistant => hit.agent.as_deref().unwrap_or("assistant"),
     };
-    let mut words = Line::new();
-    for (at, part) in hit.snippet.split([HIT_BEGINS, HIT_ENDS]).enumerate() {
-        let tone = if at % 2 == 1 {
-            Tone::Strong
-        } else {
-            Tone::Plain
-        };
-        words.push(tone, &part.replace('\n', " "));
+    let marked = |at: usize| {
+        hit.marks
+            .iter()
+            .any(|(from, to)| (*from..*to).contains(&at))
+    };
+    let (mut words, mut part, mut strong) = (Line::new(), String::new(), false);
+    let tone = |strong| if strong { Tone::Strong } else { Tone::Plain };
+    for (at, c) in hit.snippet.chars().enumerate() {
+        if marked(at) != strong {
+            words.push(tone(strong), &std::mem::take(&mut part));
+            strong = !strong;
+        }
+        part.push(if c == '\n' { ' ' } else { c });
     }
+    words.push(tone(strong), &part);
+    let handle = hit.handle.trim_end_matches(|c: char| c.is_ascii_digit());
     vec![
-        Line::faint(&format!("{handle}:")).with(Tone::Name, &hit.seq.to_string()),
-        Line::faint(&now.ago(&rfc3339(hit.created_at))),
+        Line::faint(handle).with(Tone::Name, &hit.seq.to_string()),
+        Line::faint(&now.ago(&hit.created_at)),
         Line::plain(who),
         words,
     ]
-}
-
-fn document(hit: &Hit, handle: &str, title: &str) -> Value {
-    json!({
-        "conversation_id": hit.conversation, "message_id": hit.message,
-        "handle": format!("{handle}:{}", hit.seq), "title": title, "seq": hit.seq,
-        "role": hit.role, "agent": hit.agent, "created_at": rfc3339(hit.created_at),
-        "snippet": hit.snippet.replace([HIT_BEGINS, HIT_ENDS], ""),
-    })
 }

@@ -1,18 +1,24 @@
 //! `rejoin send` and `rejoin reply`
 
+mod there;
+
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use rejoin_core::{AgentName, Micros, PermissionMode, TurnId};
-use rejoin_hub::{Accepted, FreshWish, Incoming, STORED, Target, TurnFlags, TurnRequest, fault};
+use clap::{Args, FromArgMatches, ValueEnum};
+use rejoin_core::{AgentName, ConversationId, Micros, PermissionMode, TurnId};
+use rejoin_hub::{
+    Accepted, FreshWish, Incoming, STORED, Target, TurnFlags, TurnRequest, TurnView, fault,
+};
 use rejoin_runner::{IfBusy, look};
 
 use crate::app::App;
+use crate::at::At;
 use crate::cli::follow::to_its_rest;
 use crate::cli::outcome::{Reported, interrupted, report};
+use crate::cli::watch::leave_running;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::portable::{Bundle, Wait};
@@ -127,23 +133,39 @@ enum Busy {
     Fail,
 }
 
-pub(crate) async fn reply(app: &App, args: ReplyArgs) -> Result<u8> {
-    run(
-        app,
-        SendArgs {
-            conversation: Some("last".into()),
-            key: None,
-            title: None,
-            bundle: None,
-            turn: args.turn,
-        },
-    )
-    .await
+pub(crate) async fn reply(at: At<'_>, args: ReplyArgs) -> Result<u8> {
+    let last = SendArgs {
+        conversation: Some("last".into()),
+        key: None,
+        title: None,
+        bundle: None,
+        turn: args.turn,
+    };
+    run(at, last).await
 }
 
-pub(crate) async fn run(app: &App, args: SendArgs) -> Result<u8> {
-    app.must_be_trusted()?;
+pub(crate) async fn run(at: At<'_>, args: SendArgs) -> Result<u8> {
+    if let At::Here(app) = at {
+        app.must_be_trusted()?;
+    }
     let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
+    match at {
+        At::Here(app) => say(app, args, text).await,
+        At::There(remote) => there::say(at, remote, &args, text).await,
+    }
+}
+
+/// Sends what somebody said in another command, as if it had been typed here.
+pub(super) async fn as_message(app: &App, c: ConversationId, text: String) -> Result<u8> {
+    app.must_be_trusted()?;
+    let command = SendArgs::augment_args(clap::Command::new("send"));
+    let typed = command.try_get_matches_from(["send", "-c", &c.to_string()]);
+    let args = typed.and_then(|typed| SendArgs::from_arg_matches(&typed));
+    let args = args.map_err(|e| Failure::usage(e.to_string()))?;
+    say(app, args, text).await
+}
+
+async fn say(app: &App, args: SendArgs, text: String) -> Result<u8> {
     if args.turn.detach {
         let incoming = incoming(app, &args, text).await?;
         let accepted = app.hub().accept(&incoming, None).await?;
@@ -266,33 +288,22 @@ async fn in_its_store(bundle: &Bundle, args: &mut SendArgs) -> Result<()> {
     Ok(())
 }
 
-/// The turn goes on in a process of its own, until it is settled.
 async fn detach(app: &App, accepted: &Accepted) -> Result<u8> {
-    let mut args = vec![
-        "run-turn".to_owned(),
-        accepted.conversation.to_string(),
-        accepted.turn.to_string(),
-    ];
-    if let Some(file) = app.config_file.as_ref().and_then(|f| f.to_str()) {
-        args.extend(["--config".to_owned(), file.to_owned()]);
-    }
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    rejoin_runner::process::spawn_self(&args).map_err(|e| {
-        Failure::unavailable(format!(
-            "the turn could not be left running ({e}); it stays queued"
-        ))
-    })?;
-    let view = app.hub().turn_view(accepted.turn).await?;
-    if app.out.json {
-        app.out.json(&view);
+    leave_running(app, accepted.conversation, accepted.turn)?;
+    detached(app.out, &app.hub().turn_view(accepted.turn).await?);
+    Ok(0)
+}
+
+fn detached(out: Output, view: &TurnView) {
+    if out.json {
+        out.json(view);
     } else {
-        app.out.text(&view.handle);
-        app.out.note(&format!(
+        out.text(&view.handle);
+        out.note(&format!(
             "running in the background; try: rejoin watch {0}, rejoin wait {0}",
             view.handle
         ));
     }
-    Ok(0)
 }
 
 async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> {
@@ -311,7 +322,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
                 .store
                 .read()
                 .await?
-                .conversation_by_key(key)
+                .conversation_by_key("", key)
                 .await?
         }
         Target::New => None,
@@ -370,6 +381,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
         request,
         client_key: args.turn.idempotency_key.clone(),
         refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
+        confirmed: true,
     })
 }
 

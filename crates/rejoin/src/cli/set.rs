@@ -2,13 +2,12 @@
 
 use clap::Args;
 use rejoin_core::{AgentName, Scope};
-use rejoin_hub::Wish;
-use rejoin_store::Conversation;
+use rejoin_hub::{Continues, ConversationView, Want, Wish};
 
-use super::change::{doing, handle, report};
+use super::change::{doing, report};
 use super::rename::one_line;
-use super::send::{folder_text, valid_key};
-use crate::app::App;
+use super::send::valid_key;
+use crate::at::At;
 use crate::failure::{Failure, Result};
 
 /// Every key, with what it takes; those of an agent can be written `codex.model`.
@@ -23,6 +22,10 @@ const KEYS: &[(&str, &str)] = &[
         "resume",
         "true or false: false starts a new session with every turn",
     ),
+    (
+        "continue",
+        "auto, ask or never: what a message over HTTP does that finds it idle",
+    ),
     ("workdir", "the folder its turns run in"),
     ("key", "your own name for it; empty: none"),
     ("title", "its title"),
@@ -31,7 +34,7 @@ const KEYS: &[(&str, &str)] = &[
 /// Change what belongs to a conversation: model, tools, permission, scope, …
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Keys: agent permission model tools deny_tools scope resume workdir key title\nmodel, tools, deny_tools: of its agent, or of the one before the dot\n\nExamples:\n  rejoin set tmqx permission=full\n  rejoin set tmqx codex.model=gpt-5.2 scope=agent\n  rejoin set tmqx resume=false"
+    after_help = "Keys: agent permission model tools deny_tools scope resume continue workdir key title\nmodel, tools, deny_tools: of its agent, or of the one before the dot\n\nExamples:\n  rejoin set tmqx permission=full\n  rejoin set tmqx codex.model=gpt-5.2 scope=agent\n  rejoin set tmqx resume=false"
 )]
 pub(crate) struct SetArgs {
     /// Conversation: handle, id, key, or `last`
@@ -45,36 +48,30 @@ pub(crate) struct SetArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &SetArgs) -> Result<u8> {
-    let found = app.hub().find(&args.conversation, &app.folders()).await?;
+pub(crate) async fn run(at: At<'_>, args: &SetArgs) -> Result<u8> {
+    let found = at.named(&args.conversation, Want::Conversation).await?;
     let wishes: Result<Vec<Wish>> = args
         .values
         .iter()
-        .map(|pair| wish(app, &found.conversation, pair))
+        .map(|pair| wish(at, &found.conversation, pair))
         .collect();
     let wishes = wishes?;
     let id = found.conversation.id;
-    let changed = app
-        .hub()
-        .set(id, "set", &wishes, doing(args.dry_run))
-        .await?;
-    let name = handle(app, &found.conversation).await?;
-    report(
-        app,
-        &changed,
-        &format!("{name}: {}", args.values.join(", ")),
-    );
+    let changed = at.set(id, &wishes, doing(args.dry_run)).await?;
+    let name = &found.conversation.handle;
+    let sentence = format!("{name}: {}", args.values.join(", "));
+    report(at.out(), &changed, &sentence);
     Ok(0)
 }
 
-fn wish(app: &App, c: &Conversation, pair: &str) -> Result<Wish> {
+fn wish(at: At<'_>, c: &ConversationView, pair: &str) -> Result<Wish> {
     let Some((key, value)) = pair.split_once('=') else {
         return Err(Failure::usage(format!("`{pair}` is not KEY=VALUE"))
             .try_this("rejoin set CONV permission=full"));
     };
     let (agent, key) = match key.rsplit_once('.') {
-        Some((agent, key)) => (known(app, agent)?, key),
-        None => (c.agent.clone(), key),
+        Some((agent, key)) => (at.agent(agent)?, key),
+        None => (own(c)?, key),
     };
     let wrong = |what: &str| Failure::usage(format!("{key}: {what}")).try_this("rejoin set --help");
     let list = |value: &str| -> Vec<String> {
@@ -83,7 +80,7 @@ fn wish(app: &App, c: &Conversation, pair: &str) -> Result<Wish> {
     };
     let some = |value: &str| (!value.is_empty()).then(|| value.to_owned());
     Ok(match key {
-        "agent" => Wish::Agent(known(app, value)?),
+        "agent" => Wish::Agent(at.agent(value)?),
         "permission" => {
             let mode = value.parse();
             Wish::Permission(mode.map_err(|_| wrong("one of read-only, edit, full, ask"))?)
@@ -98,21 +95,25 @@ fn wish(app: &App, c: &Conversation, pair: &str) -> Result<Wish> {
             "false" => true,
             _ => return Err(wrong("true or false")),
         }),
+        "continue" => Wish::Continues(match value {
+            "auto" => Continues::Auto,
+            "ask" => Continues::Ask,
+            "never" => Continues::Never,
+            _ => return Err(wrong("one of auto, ask, never")),
+        }),
         "model" => Wish::Model(agent, some(value)),
         "tools" => Wish::Tools(agent, some(value).map(|v| list(&v))),
         "deny_tools" => Wish::DenyTools(agent, list(value)),
-        "workdir" => Wish::Workdir(folder_text(std::path::Path::new(value))?),
+        "workdir" => Wish::Workdir(at.folder_text(std::path::Path::new(value))?),
         "key" => Wish::Key(some(value).map(|v| valid_key(&v)).transpose()?),
         "title" => Wish::Title(one_line(value)?),
         other => return Err(unknown(other)),
     })
 }
 
-fn known(app: &App, name: &str) -> Result<AgentName> {
-    let unknown =
-        || Failure::usage(format!("no agent is called `{name}`")).try_this("rejoin doctor");
-    app.runner.config.adapter(name).ok_or_else(unknown)?;
-    AgentName::new(name).map_err(|e| Failure::usage(e.to_string()))
+/// Whoever answers in it.
+fn own(c: &ConversationView) -> Result<AgentName> {
+    AgentName::new(c.agent.as_str()).map_err(|e| Failure::usage(e.to_string()))
 }
 
 fn unknown(key: &str) -> Failure {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rejoin_core::Role;
-use rejoin_hub::{ConversationView, MessageView, SessionView, TurnView};
+use rejoin_hub::{MessageView, QuestionView, TurnView, Want, WholeView};
 
-use crate::app::App;
+use crate::at::At;
 use crate::cli::explain::refusal;
 use crate::cli::explain::why::{Case, Tense};
 use crate::failure::{Failure, Result};
@@ -46,59 +46,51 @@ pub(crate) async fn of_bundle(
     let file = args.bundle.clone().unwrap_or_default();
     let glance = Glance::at(out, config, &file).await?;
     args.conversation = glance.named(&args.conversation);
-    run(&glance.app, &args).await
+    run(At::Here(&glance.app), &args).await
 }
 
 /// What there is to show.
-struct Shown {
-    conversation: ConversationView,
-    messages: Vec<MessageView>,
-    turns: Vec<TurnView>,
-    sessions: Vec<SessionView>,
+type Shown = WholeView;
+
+/// The turn whose verdict stands below this message: below the answer, or where one is missing.
+fn verdict_below<'a>(shown: &'a Shown, message: &MessageView) -> Option<&'a TurnView> {
+    let turn = (shown.turns.iter()).find(|t| Some(t.turn_id) == message.turn_id)?;
+    let last = message.role == Role::Assistant || turn.reply_id.is_none();
+    (last && !turn.summary.is_empty()).then_some(turn)
 }
 
-impl Shown {
-    /// The turn whose verdict stands below this message: below the answer, or where one is missing.
-    fn verdict_below(&self, message: &MessageView) -> Option<&TurnView> {
-        let turn = (self.turns.iter()).find(|t| Some(t.turn_id) == message.turn_id)?;
-        let last = message.role == Role::Assistant || turn.reply_id.is_none();
-        (last && !turn.summary.is_empty()).then_some(turn)
-    }
+/// What the turn of a message waits for.
+fn asked_below<'a>(
+    shown: &'a Shown,
+    message: &MessageView,
+) -> impl Iterator<Item = (&'a TurnView, &'a QuestionView)> {
+    let id = message.id;
+    let its = move |turn: &&TurnView| turn.message_id == id;
+    let turn = shown.turns.iter().rfind(its);
+    turn.into_iter()
+        .flat_map(|turn| turn.questions.iter().map(move |question| (turn, question)))
 }
 
-pub(crate) async fn run(app: &App, args: &ShowArgs) -> Result<u8> {
-    let hub = app.hub();
-    let found = hub.find(&args.conversation, &app.folders()).await?;
-    let id = found.conversation.id;
-    // Turns first: what is accepted meanwhile may be a message without one, never the reverse.
-    let turns = hub.turn_views(id).await?;
-    let mut shown = Shown {
-        conversation: hub.conversation_view(&found.conversation).await?,
-        messages: if args.all {
-            hub.all_message_views(id).await?
-        } else {
-            hub.message_views(id).await?
-        },
-        turns,
-        sessions: hub.session_views(id).await?,
-    };
-    if let Some(number) = found.message {
+pub(crate) async fn run(at: At<'_>, args: &ShowArgs) -> Result<u8> {
+    let found = at.named(&args.conversation, Want::Conversation).await?;
+    let mut shown = at.whole(found.conversation.id, args.all).await?;
+    if let Some(number) = found.number {
         one(&mut shown, number)?;
     }
-    if app.out.json {
-        app.out.json(&serde_json::json!({
+    let out = at.out();
+    if out.json {
+        out.json(&serde_json::json!({
             "conversation": shown.conversation, "messages": shown.messages,
             "turns": shown.turns, "sessions": shown.sessions,
         }));
     } else if args.markdown {
-        app.out.text(&document::document(&shown));
-    } else if found.message.is_some() && !app.out.screen() {
+        out.text(&document::document(&shown));
+    } else if found.number.is_some() && !out.screen() {
         for message in &shown.messages {
-            app.out.text(&message.text);
+            out.text(&message.text);
         }
     } else {
-        app.out
-            .lines(&page::page(app, &shown, found.message.is_some()));
+        out.lines(&page::page(out, &shown, found.number.is_some()));
     }
     Ok(0)
 }

@@ -1,8 +1,8 @@
 //! `rejoin sweep`
 
 use clap::Args;
-use rejoin_hub::rfc3339;
-use rejoin_store::{Expiring, Progress as Step, SweepPlan, Swept};
+use rejoin_hub::{fault, rfc3339};
+use rejoin_store::{Expiring, Progress as Step, Stage, SweepPlan, Swept};
 use serde_json::{Value, json};
 
 use super::snapshot::short;
@@ -32,7 +32,11 @@ pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
     let watch = |step| match step {
         Step::Reading(n) => progress.at("snapshots read:", n, None),
         Step::Listing(n) => progress.at("objects listed:", n, None),
-        Step::Removing(n, of) => progress.at("removing", n, Some(of)),
+        Step::Removing(n, of) => {
+            fault::point("sweep_removing");
+            progress.at("removing", n, Some(of));
+        }
+        Step::At(stage) => may_die(stage),
     };
     let keep = app.config.snapshots.keep;
     // Machines that share a store go by its clock.
@@ -61,6 +65,17 @@ pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
         }
         Some(_) => Ok(6),
         None => Ok(0),
+    }
+}
+
+fn may_die(stage: Stage) {
+    match stage {
+        Stage::Expiring => fault::point("sweep_expiring"),
+        Stage::Expired => fault::point("sweep_expired"),
+        Stage::Reached => fault::point("sweep_reached"),
+        Stage::Forgetting => fault::point("sweep_forgetting"),
+        Stage::Forgotten => fault::point("sweep_forgotten"),
+        Stage::Removed => fault::point("sweep_removed"),
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::change::{doing, message, removed, report};
-use crate::app::App;
+use crate::at::At;
 use crate::failure::Result;
 
 /// Remove a message and all after it
@@ -22,11 +22,11 @@ pub(crate) struct TruncateArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &TruncateArgs) -> Result<u8> {
-    let target = message(app, &args.message, "truncate").await?;
-    let id = target.message.message.id;
-    let changed = app.hub().truncate(id, doing(args.dry_run)).await?;
+pub(crate) async fn run(at: At<'_>, args: &TruncateArgs) -> Result<u8> {
+    let target = message(at, &args.message, "truncate").await?;
+    let id = target.message.id;
+    let changed = at.truncate(id, doing(args.dry_run)).await?;
     let sentence = format!("{}, from {} on", removed(&changed), target.name);
-    report(app, &changed, &sentence);
+    report(at.out(), &changed, &sentence);
     Ok(0)
 }

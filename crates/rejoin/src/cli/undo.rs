@@ -1,10 +1,10 @@
 //! `rejoin undo`
 
 use clap::Args;
-use rejoin_hub::Changed;
+use rejoin_hub::{Changed, Want};
 
-use super::change::{doing, handle, removed, report};
-use crate::app::App;
+use super::change::{doing, removed, report};
+use crate::at::At;
 use crate::failure::Result;
 use crate::output::figures::count;
 
@@ -22,14 +22,11 @@ pub(crate) struct UndoArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &UndoArgs) -> Result<u8> {
-    let found = app.hub().find(&args.conversation, &app.folders()).await?;
-    let name = handle(app, &found.conversation).await?;
-    let changed = app
-        .hub()
-        .undo(found.conversation.id, doing(args.dry_run))
-        .await?;
-    report(app, &changed, &sentence(&name, &changed));
+pub(crate) async fn run(at: At<'_>, args: &UndoArgs) -> Result<u8> {
+    let found = at.named(&args.conversation, Want::Conversation).await?;
+    let found = found.conversation;
+    let changed = at.undo(found.id, doing(args.dry_run)).await?;
+    report(at.out(), &changed, &sentence(&found.handle, &changed));
     Ok(0)
 }
 

@@ -97,6 +97,10 @@ pub(crate) const KEYS: &[Key] = &[
         "What to do with a session that its agent compacted"),
     key("resume.model_change", OneOf(&["resume", "reseed"]), "\"resume\"", Free,
         "What to do with a session of another model"),
+    key("questions.ask", OneOf(&["terminal", "always", "never"]), "\"terminal\"", Free,
+        "When a turn waits for a person to answer what its agent asks: if one sits at the terminal, always (`rejoin inbox`), or never"),
+    key("questions.defer_after", Span("never"), "\"20s\"", Free,
+        "How long an agent that can go on later keeps its process while it waits for an answer"),
     key("snapshots.enabled", Bool, "true", NeededBeyond(&[]),
         "`false`: sessions are kept nowhere but where their agent keeps them"),
     key("snapshots.keep_latest", Span("forever"), "\"forever\"", NeededBeyond(&[]),
@@ -105,12 +109,25 @@ pub(crate) const KEYS: &[Key] = &[
     key("snapshots.key", Kind::Key, "", Needed, "Snapshots are encrypted with it"),
     key("snapshots.key_file", Text, "", Needed,
         "File with such keys instead, one per line: the first is used, those below open what they once encrypted. Nobody else may read it"),
+    key("serve.listen", Text, "\"127.0.0.1:7377\"", Needed, "Address that the daemon listens on"),
+    key("serve.allow_hosts", Texts, "[]", Needed, "Names by which the daemon is reached, besides those of loopback"),
+    key("serve.public_url", Text, "", Needed, "Where browsers see it, behind a proxy: `https://rejoin.example.org`"),
     key("serve.roots", Texts, "[]", NeededBeyond(&[]),
         "Working folders the daemon allows; none: any on loopback, and a refusal to start elsewhere"),
-    key("notify.on", SomeOf(&["waiting", "failed", "reseeded", "succeeded", "cancelled", "lost"]),
+    key("serve.warm", Whole { least: 0, most: 1_000 }, "4", Free,
+        "How many agents' processes may stay up between turns, where the agent can do that; 0: none"),
+    key("serve.warm_for", Span("never"), "\"5m\"", Free, "How long each of them waits for the next message"),
+    key("serve.warm_mib", Whole { least: 1, most: 1_000_000 }, "1024", Free, "How much memory each of them may hold, in MiB"),
+    key("notify.on", SomeOf(&["waiting", "failed", "reseeded", "succeeded", "cancelled", "lost", "done"]),
         "[\"waiting\",\"failed\",\"reseeded\"]", Free, "What is worth a notification"),
     key("notify.command", Texts, "", Needed, "Program and arguments that are run for one"),
     key("notify.webhook", Text, "", Needed, "Address that one is sent to, signed"),
+    key("notify.secret", Text, "", Needed, "What it is signed with (Standard Webhooks, HMAC-SHA256); `whsec_…` is taken as base64"),
+    key("notify.done_after", Span("never"), "\"1m\"", Free, "`done`: a turn has succeeded after this time or longer"),
+    key("notify.urls", Texts, "[]", Needed, "Beginnings of addresses that a message over HTTP may name as notify_url"),
+    key("log.level", OneOf(&["off", "error", "warn", "info", "debug"]), "", Free,
+        "What is written to stderr about what goes on; the daemon: `info`, commands: nothing"),
+    key("log.format", OneOf(&["text", "json"]), "\"text\"", Free, "As lines for people, or as JSON objects"),
     key("tier[].name", Word, "", Needed, "Name of this tier; tiers stand in order, lowest first"),
     key("tier[].model", Word, "", Needed, "Its model"),
     key("tier[].tools", Texts, "", Needed, "Exactly these tools"),
@@ -211,7 +228,8 @@ impl Key {
 
     /// Nothing of it may be.
     pub(crate) fn all_secret(&self) -> bool {
-        matches!(self.kind, Kind::Key) || self.name == "blobs.secret_access_key"
+        let named = ["blobs.secret_access_key", "notify.secret"];
+        matches!(self.kind, Kind::Key) || named.contains(&self.name)
     }
 }
 
@@ -243,9 +261,11 @@ mod tests {
                 "permission",
                 "agents",
                 "resume",
+                "questions",
                 "snapshots",
                 "serve",
                 "notify",
+                "log",
                 "tier",
                 "models",
                 "database",

@@ -206,11 +206,16 @@ fn variables() -> impl Iterator<Item = (String, String)> {
 }
 
 fn user_file() -> Option<PathBuf> {
+    Some(user_folder()?.join("config.toml"))
+}
+
+/// Where what belongs to the user lies.
+pub(crate) fn user_folder() -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .filter(|p| p.is_absolute());
     let base = base.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")))?;
-    Some(base.join("rejoin/config.toml"))
+    Some(base.join("rejoin"))
 }
 
 /// Upward to the root of the checkout; outside one, only the folder itself.

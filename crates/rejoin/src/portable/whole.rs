@@ -17,6 +17,11 @@ pub(crate) struct WholeFile {
 
 impl WholeFile {
     pub(crate) fn begin(to: &Path) -> io::Result<Self> {
+        let folder = to.parent().filter(|p| !p.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            let text = format!("the folder {} does not exist", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
         let name = to.file_name().unwrap_or_default();
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);

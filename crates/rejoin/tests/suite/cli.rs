@@ -214,3 +214,39 @@ fn a_prompt_comes_from_stdin_too() {
         assert!(done.stdout.contains("piped words"));
     }
 }
+
+/// A reader that went away (`2>&1 | head -0`) breaks nothing: the turn is run, the code is the turn's.
+#[test]
+fn nobody_reads_what_is_said() {
+    let world = World::new(REJOIN);
+    let line = format!(
+        "{{ {REJOIN} send -k k -a demo hello; echo $? >code; {REJOIN} send --wrong; echo $? >>code; }} >/dev/full 2>&1"
+    );
+    let closed = line.replace(">/dev/full 2>&1", "2>&1 | true");
+    for line in [closed, line] {
+        let mut command = std::process::Command::new("sh");
+        command
+            .args(["-c", &line])
+            .env_clear()
+            .envs(&world.env)
+            .current_dir(world.work());
+        assert!(command.status().unwrap().code().is_some());
+        let codes = std::fs::read_to_string(world.work().join("code")).unwrap();
+        let codes: Vec<&str> = codes.lines().collect();
+        assert!(!codes.contains(&"101") && codes[1] == "2", "{codes:?}");
+    }
+    let shown = world.run(&["show", "k", "--json"]).ok().json();
+    assert_eq!(shown["turns"].as_array().unwrap().len(), 2, "{shown:#}");
+}
+
+/// A word in the environment that names no trace is left out, in a command and through a daemon.
+#[test]
+fn a_trace_that_is_none() {
+    let mut world = World::new(REJOIN);
+    world.set("REJOIN_DEFAULT_AGENT", "demo");
+    world.set("TRACEPARENT", "00-xyz");
+    world.run(&["send", "-k", "k", "hello"]).ok();
+    let daemon = world.serve(&[]);
+    world.run(&["send", "-k", "k", "again"]).ok();
+    assert_eq!(daemon.stop(), 0);
+}

@@ -30,10 +30,10 @@ fn the_first_page() {
     Talk:
       send, reply, open        A message; to the last one here; its own terminal
       watch, wait, cancel      Follow a running turn; wait for its answer; stop it
+      inbox, answer            What waits for a person; say something to it
       adopt, export, import    Sessions made outside; a conversation as one file
     Look:
-      list, search             Conversations, newest first; messages by words
-      show                     A conversation, or one message of it
+      list, search, show       Conversations; messages by words; one of them
       explain                  Why a turn went as it did, or what the next would do
     Change:
       edit, truncate, retry    Other words; cut short; run a message again
@@ -42,12 +42,12 @@ fn the_first_page() {
       rename, archive, delete  Another title; put away; delete for good
       snapshot, sweep          Sessions that are kept: list, verify, …; free space
     Set up:
-      demo, doctor             Ten seconds, no key: what it does; check what is here
-      config, trust            Where each value comes from; trust a repository's
-      completions              The completion script of bash, zsh or fish
-      model-server             A scripted model on loopback, to use a CLI offline
+      demo, completions        Ten seconds, no key: what it does; for your shell
+      doctor, config, trust    What is here; where values come from; trust a file
+      serve, model-server      The daemon and its HTTP API; a model to use offline
+      token, login, logout     Who may talk to the daemon; one elsewhere, for --hub
 
-    Usage: rejoin COMMAND …, and with every command: --json, -q, --config FILE, -h
+    Usage: rejoin COMMAND …, and everywhere: --json, -q, --config FILE, --hub H, -h
     ");
     let bare = world.run(&[]).ok();
     assert_eq!(bare.stdout.trim_end(), help(&world, &[]).trim_end());
@@ -475,7 +475,7 @@ fn one_manual_page_per_command() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-export.1 rejoin-fork.1 rejoin-import.1 rejoin-list.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-set.1 rejoin-show.1 rejoin-snapshot-list.1 rejoin-snapshot-pin.1 rejoin-snapshot-restore.1 rejoin-snapshot-save.1 rejoin-snapshot-unpin.1 rejoin-snapshot-verify.1 rejoin-snapshot.1 rejoin-sweep.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
+    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-answer.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-export.1 rejoin-fork.1 rejoin-import.1 rejoin-inbox.1 rejoin-list.1 rejoin-login.1 rejoin-logout.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-serve.1 rejoin-set.1 rejoin-show.1 rejoin-snapshot-list.1 rejoin-snapshot-pin.1 rejoin-snapshot-restore.1 rejoin-snapshot-save.1 rejoin-snapshot-unpin.1 rejoin-snapshot-verify.1 rejoin-snapshot.1 rejoin-sweep.1 rejoin-token-create.1 rejoin-token-list.1 rejoin-token-revoke.1 rejoin-token.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
     let page = std::fs::read_to_string(folder.join("rejoin-send.1")).unwrap();
     assert!(
         page.contains("\\-\\-idempotency\\-key") && page.contains("\\-\\-json"),

@@ -6,5 +6,6 @@ mod deaths;
 mod machines;
 mod many;
 mod server;
+mod tls;
 
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");

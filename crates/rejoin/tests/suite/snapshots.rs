@@ -4,13 +4,17 @@
 mod bucket;
 mod commands;
 mod damage;
+mod instants;
 mod keeper;
 pub(crate) mod kills;
 mod long;
 mod machines;
+mod meanwhile;
 mod restore;
 mod sizes;
 mod space;
+mod stopped;
+pub(crate) mod sweeping;
 mod through;
 mod unsaved;
 mod verify;

@@ -84,12 +84,16 @@ impl Terminal {
     /// The screen after a command, without the empty lines below.
     pub(super) fn run(&self, command: &str) -> String {
         if self.screen().trim() != "$" {
-            self.keys("clear");
-            self.wait_until(|screen| screen.trim() == "$");
+            self.clear();
         }
         self.keys(command);
         // Not the prompt at which it was typed.
         self.wait_until(|screen| screen.trim_end().ends_with("\n$"))
+    }
+
+    pub(super) fn clear(&self) {
+        self.keys("clear");
+        self.wait_until(|screen| screen.trim() == "$");
     }
 
     pub(super) fn keys(&self, line: &str) {

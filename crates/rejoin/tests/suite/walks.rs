@@ -11,6 +11,7 @@ mod steps;
 
 use rejoin_testkit::{CLAUDE_197, CLAUDE_325, CODEX_166, Cli, GEMINI_061, OPENCODE};
 
+pub(crate) use oracle::Dice;
 use steps::Walk;
 
 /// Of one walk.

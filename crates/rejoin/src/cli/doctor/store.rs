@@ -124,6 +124,7 @@ fn judge(report: &mut Report, path: &str, health: &Health) -> bool {
 
 async fn open(at: &StoreAt) -> Result<Hub> {
     Ok(Hub {
+        namespace: "".into(),
         store: at.open().await?,
         clock: Clock,
         machine: String::new(),
@@ -149,6 +150,11 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         let text = format!(
             "{unattended} without the command that sent them; the next command takes them up"
         );
+        report.note("", &text);
+    }
+    let resting = inspect::resting(home);
+    if resting > 0 {
+        let text = format!("{resting} kept up for the next message ([serve] warm)");
         report.note("", &text);
     }
     let (mut strays, mut kept) = (vec![], 0);

@@ -72,7 +72,7 @@ fn cold(app: &App, id: Option<&SessionId>) -> u8 {
 
 async fn must_be_free(app: &App, key: &str, agent: &str, id: &SessionId) -> Result<()> {
     let mut read = app.hub().store.read().await?;
-    let Some(other) = read.conversation_by_key(key).await? else {
+    let Some(other) = read.conversation_by_key("", key).await? else {
         return Ok(());
     };
     let known = read.adoption(agent, id.as_str()).await?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rejoin_core::{MessageState, Role};
 
-use super::{Shown, verdict, who};
+use super::{Shown, verdict, verdict_below, who};
 use crate::output::{one_line, safe};
 
 /// What was said stands in it as it was said; only what rejoin adds is made safe.
@@ -40,7 +40,7 @@ pub(super) fn document(shown: &Shown) -> String {
             safe(name),
             message.text.trim_end()
         );
-        if let Some(turn) = shown.verdict_below(message) {
+        if let Some(turn) = verdict_below(shown, message) {
             let _ = write!(page, "\n> {}\n", safe(&verdict(turn)));
         }
     }

@@ -3,12 +3,13 @@
 use rejoin_core::{MessageState, Role, ToolNote};
 use rejoin_hub::MessageView;
 
-use super::{Shown, verdict, who};
-use crate::app::App;
+use super::{Shown, asked_below, verdict, verdict_below, who};
+use crate::at::At;
 use crate::cli::list::state;
+use crate::cli::question::{hint, in_short};
 use crate::output::figures::{Now, count, folder, money};
 use crate::output::markdown::{plain, rendered};
-use crate::output::{Line, Tone, edges, one_line};
+use crate::output::{Line, Output, Tone, edges, one_line};
 
 /// Before every line of a message.
 const MARGIN: &str = "  ";
@@ -17,12 +18,12 @@ const LONG: usize = 200;
 /// Entries of a ledger.
 const LEDGER: usize = 6;
 
-pub(super) fn page(app: &App, shown: &Shown, alone: bool) -> Vec<Line> {
-    let width = app.out.width();
+pub(super) fn page(out: Output, shown: &Shown, alone: bool) -> Vec<Line> {
+    let width = out.width();
     let view = View {
         width,
-        screen: app.out.screen(),
-        now: Now::at(app.hub().clock.now()),
+        screen: out.screen(),
+        now: At::now(),
         alone,
     };
     let mut lines = if alone { vec![] } else { view.head(shown) };
@@ -96,8 +97,12 @@ impl View {
                 &ledger(&message.tools, &shown.conversation.workdir),
             ));
         }
-        if let Some(turn) = shown.verdict_below(message) {
+        if let Some(turn) = verdict_below(shown, message) {
             lines.push(self.margin("", &verdict(turn)));
+        }
+        for (turn, question) in asked_below(shown, message) {
+            lines.push(self.margin("asks", &in_short(&turn.agent, question)));
+            lines.push(self.margin("", &hint(question, &turn.handle)));
         }
         lines
     }

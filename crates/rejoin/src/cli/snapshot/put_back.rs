@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rejoin_core::AgentName;
 use rejoin_hub::TurnFlags;
-use rejoin_runner::restore::{Now, written_to};
+use rejoin_runner::restore::{Now, Unwritten, written_to};
 use rejoin_store::Conversation;
 use serde_json::json;
 
@@ -154,9 +154,17 @@ async fn write_out(app: &App, id: &str, to: &PathBuf) -> Result<u8> {
     fs_err::create_dir_all(to).map_err(|e| Failure::folder(&to.display().to_string(), &e))?;
     let files = match written_to(vault(app)?, &snapshot, to).await? {
         Ok(files) => files,
-        Err(why) => {
+        Err(Unwritten::Unusable(why)) => {
             let why = format!("the snapshot {name} was not written: {why}");
             return Err(Failure::new(codes::DAMAGED, why));
+        }
+        Err(Unwritten::InTheWay(file)) => {
+            let why = format!(
+                "{} is there already; it was not written over",
+                file.display()
+            );
+            let next = format!("rejoin snapshot restore --id {name} --to /another/folder");
+            return Err(Failure::conflict(why).try_this(next));
         }
     };
     if app.out.json {

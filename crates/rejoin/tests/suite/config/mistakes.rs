@@ -104,9 +104,9 @@ fn mistakes_are_named_with_file_line_key_and_what_was_meant() {
             "`snapshots.keep_older` is \"30\"; it must be a time like \"12h\" or \"30d\", or \"forever\"",
         ),
         (
-            "[notify]\non = [\"waiting\", \"done\"]\n",
+            "[notify]\non = [\"waiting\", \"finished\"]\n",
             2,
-            "`notify.on` is [\"waiting\", \"done\"]; it must be a list with any of \"waiting\", \"failed\", \"reseeded\", \"succeeded\", \"cancelled\", \"lost\"",
+            "`notify.on` is [\"waiting\", \"finished\"]; it must be a list with any of \"waiting\", \"failed\", \"reseeded\", \"succeeded\", \"cancelled\", \"lost\", \"done\"",
         ),
         (
             "[models.\"gpt-5.1\".price]\ninput = -1\n",

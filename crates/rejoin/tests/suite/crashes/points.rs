@@ -9,7 +9,7 @@ use rejoin_testkit::{
 use serde_json::Value;
 
 use super::REJOIN;
-use crate::suite::snapshots::kills;
+use crate::suite::snapshots::{kills, sweeping};
 
 /// In the order in which a turn passes them; `after_refusal` needs a refusal and has its own test.
 pub(crate) const POINTS: [&str; 14] = [
@@ -91,8 +91,11 @@ fn every_point_is_tested() {
     let mut tested: BTreeSet<String> = POINTS.map(str::to_owned).into();
     tested.insert("after_refusal".into());
     tested.extend(crate::suite::portable::killed::POINTS.map(str::to_owned));
+    tested.extend(crate::suite::questions::killed::POINTS.map(str::to_owned));
+    tested.extend(crate::suite::questions::deferred::POINTS.map(str::to_owned));
     tested.extend(kills::CAPTURING.map(str::to_owned));
     tested.extend(kills::RESTORING.map(str::to_owned));
+    tested.extend(sweeping::SWEEPING.map(str::to_owned));
     assert_eq!(found, tested);
 }
 

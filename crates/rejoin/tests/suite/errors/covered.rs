@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Wherever a snapshot begins with the exit code and the word of an error.
-const SNAPSHOTS: [&str; 9] = [
+const SNAPSHOTS: [&str; 10] = [
     include_str!("../errors.rs"),
     include_str!("held.rs"),
     include_str!("turns.rs"),
@@ -11,8 +11,9 @@ const SNAPSHOTS: [&str; 9] = [
     include_str!("../crashes/disk.rs"),
     include_str!("../open/refused.rs"),
     include_str!("../portable/refused.rs"),
+    include_str!("../serve/refused.rs"),
     include_str!("../snapshots/verify.rs"),
-    include_str!("../../../src/failure/codes.rs"),
+    include_str!("../../../../rejoin-runner/src/failure/codes.rs"),
 ];
 /// Made from the code, which a test of its own checks.
 const TABLE: &str = include_str!("../../../../../docs/errors.md");

@@ -1,6 +1,6 @@
 //! Edit, truncate, retry, undo, reset: what they say, what they keep, what they bring back.
 
-use rejoin_testkit::{CLAUDE_NEW, CODEX_166, World};
+use rejoin_testkit::{CLAUDE_NEW, World};
 use serde_json::json;
 
 use super::{demo, did, id_of, say, texts};
@@ -133,12 +133,16 @@ fn a_retry_keeps_its_message() {
 /// What could not be run is not a change: the answer is still there.
 #[test]
 fn a_retry_that_cannot_be_run_changes_nothing() {
-    let Some(world) = World::of(env!("CARGO_BIN_EXE_rejoin"), &CODEX_166) else {
-        return;
-    };
-    world.say(1, &[]);
+    let world = World::new(env!("CARGO_BIN_EXE_rejoin"));
+    let config = world.home().join(".config/rejoin/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let section = "[agents.echo]\nkind = \"command\"\nbin = \"/bin/cat\"\npermission.edit = []\n";
+    std::fs::write(&config, section).unwrap();
+    world
+        .run(&["send", "-a", "echo", "-k", "k", "hello there"])
+        .ok();
     let before = world.show();
-    let done = world.run(&["retry", "k", "--permission", "ask", "--json"]);
+    let done = world.run(&["retry", "k", "--permission", "full", "--json"]);
     assert_eq!(done.code, 5, "{done:?}");
     let after = world.show();
     assert_eq!(after["messages"], before["messages"]);

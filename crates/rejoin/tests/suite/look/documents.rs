@@ -136,6 +136,7 @@ fn a_turn_and_its_explanation() {
         "permission": "edit",
         "scope": "full"
       },
+      "questions": [],
       "reason": "first_turn",
       "reply_id": "[id]",
       "saved": "stored",
@@ -215,6 +216,7 @@ fn a_turn_that_was_told_everything() {
         "permission": "edit",
         "scope": "full"
       },
+      "questions": [],
       "reason": "session_missing",
       "reply_id": "[id]",
       "saved": "stored",

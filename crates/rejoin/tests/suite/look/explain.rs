@@ -76,6 +76,8 @@ fn explain() {
     let next = world.run(&["explain", "--next", "--json"]).ok().json();
     assert_snapshot!(masked_json(&world, &next), @r#"
     {
+      "agent": "demo",
+      "cannot": null,
       "checks": [
         {
           "check": "envelope",
@@ -164,6 +166,13 @@ fn explain() {
         }
       ],
       "cost_estimate_usd": 0.0,
+      "envelope": {
+        "deny_tools": [],
+        "mode": "edit",
+        "tools": null
+      },
+      "handle": "tmqx",
+      "note": null,
       "reason": null,
       "sent": {
         "bytes": 127,
@@ -173,7 +182,8 @@ fn explain() {
         "shortened": 0,
         "transcribed": 0
       },
-      "verdict": "resumed"
+      "verdict": "resumed",
+      "version": "rejoin demo agent 0.1.0"
     }
     "#);
     spoil(&world);

@@ -29,6 +29,7 @@ fn list() {
       {
         "agent": "demo",
         "archived": false,
+        "continue": "auto",
         "cost_usd": 0.0,
         "created_at": "[time]",
         "handle": "wnly",

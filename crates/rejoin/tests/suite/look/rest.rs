@@ -90,7 +90,7 @@ fn looking_after_it() {
                 None => line.to_owned(),
             });
         let unit = |line: &str| {
-            [" KB, ", " MB, ", " B in "]
+            [" KB, ", " MB, ", " B in ", " KB in "]
                 .iter()
                 .find_map(|u| line.find(u))
         };
@@ -98,7 +98,9 @@ fn looking_after_it() {
             Some(at) => format!(
                 "{}N{}",
                 line[..at].trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'),
-                line[at..].replacen("MB", "KB", 1)
+                line[at..]
+                    .replacen("MB", "KB", 1)
+                    .replacen(" KB in ", " B in ", 1)
             ),
             None => line,
         });

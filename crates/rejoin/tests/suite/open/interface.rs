@@ -118,9 +118,19 @@ impl<'a> Interface<'a> {
         self.leave_for("rejoin: back")
     }
 
+    /// A CLI that is still busy with the line before takes the word for one more message: typed again.
     pub(super) fn leave_for(&self, back: &str) -> String {
         self.type_line(self.known.leave);
-        words(&self.enter_until(|screen| at_the_prompt(screen, back)))
+        let mut typed = Instant::now();
+        let left = |screen: &str| {
+            let left = at_the_prompt(screen, back);
+            if !left && typed.elapsed() > Duration::from_secs(40) {
+                self.terminal.type_in(self.known.leave);
+                typed = Instant::now();
+            }
+            left
+        };
+        words(&self.enter_until(left))
     }
 
     /// What it says when the CLI has gone.
@@ -129,7 +139,7 @@ impl<'a> Interface<'a> {
         words(&self.terminal.wait_until(back))
     }
 
-    pub(super) fn enter_until(&self, done: impl Fn(&str) -> bool) -> String {
+    pub(super) fn enter_until(&self, mut done: impl FnMut(&str) -> bool) -> String {
         let mut pressed = Instant::now();
         self.terminal.wait_until(|screen| {
             let done = done(screen);

@@ -328,6 +328,7 @@ async fn take(scratch: &Path, bytes: &[u8]) {
         let _gone = std::fs::remove_file(format!("{}{ending}", scratch.display()));
     }
     let hub = Hub {
+        namespace: "".into(),
         store: Store::open_sqlite(scratch).await.unwrap(),
         clock: Clock,
         machine: "here".into(),

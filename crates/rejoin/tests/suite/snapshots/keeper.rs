@@ -9,7 +9,7 @@ use rejoin_core::{
     Scope, ScopeValue, Seen, SessionId, Version,
 };
 use rejoin_hub::{Clock, Hub};
-use rejoin_runner::{Runner, RunnerConfig, marks, restore};
+use rejoin_runner::{Asks, Runner, RunnerConfig, marks, restore};
 use rejoin_store::{Blobs, BlobsConfig, NewConversation, Sealer, Store, Vault};
 
 const SESSION: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
@@ -36,6 +36,7 @@ impl Keeper {
         });
         let vault = Vault::new(store.clone(), blobs.unwrap(), Sealer::plain());
         let hub = Hub {
+            namespace: "".into(),
             store,
             clock: Clock,
             machine: "m".into(),
@@ -47,6 +48,10 @@ impl Keeper {
             env: vec![],
             models: BTreeMap::default(),
             described: vec![],
+            unrun: rejoin_runner::Unrun::default(),
+            asks: Asks::Nobody,
+            defer_after: None,
+            warm: None,
         };
         Self {
             vault,
@@ -111,6 +116,7 @@ fn agent() -> AgentName {
 
 fn conversation() -> NewConversation {
     NewConversation {
+        namespace: String::new(),
         id: ConversationId::from_parts(1, [1; 10]),
         key: None,
         title: "long".into(),
@@ -158,5 +164,6 @@ fn pin(home: &Path, mark: FileMark, turns: u64) -> Pin {
         provider: None,
         failures: 0,
         compacted: false,
+        instructions: None,
     }
 }

@@ -124,7 +124,11 @@ fn what_else_belongs_to_it_comes_along() {
     story.resumes(&[]);
     story.resumes(&[]);
     story.world.lose_the_machine();
+    // What lies there is somebody's.
+    fs::create_dir_all(&tasks).unwrap();
+    fs::write(tasks.join("1.json"), "mine").unwrap();
     story.restores(&[]);
+    assert_eq!(fs::read(tasks.join("1.json.aside-0")).unwrap(), b"mine");
     assert_eq!(
         fs::read(part.join("agent-1.jsonl")).unwrap(),
         b"{\"isSidechain\":true}\n"

@@ -4,9 +4,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use rejoin_testkit::{Chronicle, World, on_both_claudes};
+use rejoin_testkit::{Chronicle, World, on_both_claudes, sql};
 
-on_both_claudes!(a_failed_capture_is_said_and_tried_again);
+on_both_claudes!(
+    a_failed_capture_is_said_and_tried_again,
+    a_snapshot_that_the_store_refuses_costs_no_answer,
+);
 
 /// B-15, B-26
 fn a_failed_capture_is_said_and_tried_again(mut world: World) {
@@ -55,4 +58,19 @@ fn a_failed_capture_is_said_and_tried_again(mut world: World) {
     assert_eq!(turn["saved"], "stored");
     let mode = fs::metadata(&blobs).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "{mode:o}");
+}
+
+/// The turn ends all the same, and the next one is saved.
+fn a_snapshot_that_the_store_refuses_costs_no_answer(world: World) {
+    let mut story = Chronicle::begun(world);
+    let store = story.world.data().join("rejoin.db");
+    sql(
+        &store,
+        "create trigger refused before insert on snapshots begin select raise(abort, 'not today'); end",
+    );
+    let turn = story.resumes(&[]);
+    assert_eq!(turn["saved"], "failed", "{turn:#}");
+    sql(&store, "drop trigger refused");
+    let turn = story.resumes(&[]);
+    assert_eq!(turn["saved"], "stored", "{turn:#}");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use rejoin_model::{Step, ToolCall};
-use rejoin_testkit::{Model, Talk, World, runs, texts};
+use rejoin_testkit::{CODEX_TOOLS, Model, Talk, World, runs, texts};
 use serde_json::{Value, json};
 
 use super::{TOOLS, scripted, world};
@@ -21,10 +21,14 @@ fn writes(path: &str) -> Step {
 
 /// Each tries to leave a file of its own in the folder.
 fn tries() -> Model {
+    Model::scripted([("try", tried())])
+}
+
+fn tried() -> Vec<Step> {
     let escalated = json!({
         "cmd": "touch by-leave", "sandbox_permissions": "require_escalated", "justification": "x",
     });
-    let script = vec![
+    vec![
         runs("touch by-shell"),
         runs("sleep 0.3; touch by-slow-shell; sh -c 'echo x > by-child'"),
         calls("exec_command", escalated),
@@ -37,8 +41,7 @@ fn tries() -> Model {
         calls("mcp__files__scribble", json!({})),
         runs("echo read-$(cat inside.txt)"),
         Step::text("tried"),
-    ];
-    Model::scripted([("try", script)])
+    ]
 }
 
 /// Files in the folder, sorted.
@@ -120,6 +123,97 @@ fn read_only_holds_in_scripts_of_the_model_too() {
     ];
     world.send(4, "#s:js", &denied).ok();
     assert_eq!(files(&world), ["by-patch"]);
+}
+
+/// `ask` and nobody there: a user's settings and a repository that would both let everything through, and
+/// every way that a tool could be reached, also on a resumed turn.
+#[test]
+fn ask_does_nothing_that_nobody_allowed() {
+    let terminal = json!({"cmd": "bash", "tty": true, "yield_time_ms": 300});
+    let model = || {
+        let code = "const all = [\
+            () => tools.exec_command({cmd: 'touch by-shell'}), \
+            () => tools.apply_patch('*** Begin Patch\\n*** Add File: by-patch\\n+x\\n*** End Patch')];\
+            for (const one of all) { try { await one() } catch (e) { text(String(e)) } }";
+        let js = vec![calls("exec", json!(code)), Step::text("tried")];
+        let types = vec![calls("exec_command", terminal), Step::text("tried")];
+        Model::with(
+            [
+                ("try".to_owned(), tried()),
+                ("js".to_owned(), js),
+                ("type".to_owned(), types),
+            ]
+            .into(),
+        )
+    };
+    let Some(world) = scripted(model) else { return };
+    generous(&world);
+    fs::remove_dir_all(world.home().join(".codex/rules")).unwrap();
+    let config = world.home().join(".codex/config.toml");
+    let before = format!(
+        "approval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\napprovals_reviewer = \"auto_review\"\n{}\n[projects.\"{}\"]\ntrust_level = \"trusted\"\n",
+        fs::read_to_string(&config).unwrap(),
+        world.work().display()
+    );
+    fs::write(&config, &before).unwrap();
+    let rules = world.work().join(".codex/rules");
+    fs::create_dir_all(&rules).unwrap();
+    let rule = "prefix_rule(pattern=[\"touch\"], decision=\"allow\")\n";
+    fs::write(rules.join("default.rules"), rule).unwrap();
+    let there = files(&world);
+    let ask = |model| ["-m", model, "--permission", "ask"];
+    for (n, (script, model)) in (1..).zip([
+        ("#s:try", CODEX_TOOLS),
+        ("#s:try", CODEX_TOOLS),
+        ("#s:type", CODEX_TOOLS),
+    ]) {
+        let turn = world.send(n, script, &ask(model)).ok().json();
+        assert_eq!(files(&world), there, "{turn:#}");
+        let verdict = if n == 1 { "started" } else { "resumed" };
+        assert_eq!(turn["verdict"], verdict, "{turn:#}");
+    }
+    let said = texts(&world.model.last());
+    assert!(said.contains("TTY execution is disabled"), "{said}");
+    for _ in [1, 2] {
+        let args = [
+            "send",
+            "--json",
+            "-k",
+            "js",
+            "-m",
+            "gpt-5.6-sol",
+            "--permission",
+            "ask",
+            "#s:js",
+        ];
+        let turn = world.run(&args).ok().json();
+        assert_eq!(turn["denied"].as_array().unwrap().len(), 2, "{turn:#}");
+        assert_eq!(files(&world), there, "{turn:#}");
+    }
+    assert_eq!(fs::read_to_string(&config).unwrap(), before);
+    world.assert_quiet();
+}
+
+/// What its user has told the CLI not to ask about it does not ask about; it cannot be told to. It is said.
+#[test]
+fn ask_leaves_the_users_rules_to_the_user() {
+    let model = || Model::scripted([("try", vec![runs("touch by-shell"), Step::text("tried")])]);
+    let Some(world) = scripted(model) else { return };
+    generous(&world);
+    let args = [
+        "send",
+        "--stream",
+        "-a",
+        "codex",
+        "-m",
+        CODEX_TOOLS,
+        "--permission",
+        "ask",
+        "#s:try",
+    ];
+    let told = world.run(&args).ok().stdout;
+    assert!(told.contains("did not ask about this"), "{told}");
+    assert_eq!(files(&world), ["by-shell", "inside.txt"]);
 }
 
 /// In `edit` the place for temporary files is writable too, unless configured otherwise.
@@ -220,8 +314,11 @@ fn a_set_of_tools_is_all_there_is() {
 fn what_it_cannot_be_held_to_is_refused() {
     let Some(world) = world() else { return };
     for (flags, word) in [
-        (&["--permission", "ask"][..], "read-only, edit or full"),
-        (&["--deny-tools", "edit"], "read-only"),
+        (&["--deny-tools", "edit"][..], "read-only"),
+        (
+            &["--permission", "ask", "--deny-tools", "edit"],
+            "read-only",
+        ),
         (&["--tools", "shell"], "name it as well"),
         (&["--tools", "read,edit"], "name `shell`"),
         (

@@ -220,8 +220,7 @@ fn what_the_user_denied_stays_denied() {
 fn what_cannot_be_expressed_is_refused() {
     let Some(world) = super::world() else { return };
     for (flags, word) in [
-        (&["--permission", "ask"][..], "read-only, edit or full"),
-        (&["--tools", "mcp_x_y"], "deny the others instead"),
+        (&["--tools", "mcp_x_y"][..], "deny the others instead"),
         (&["--deny-tools", "run_shell_command(rm)"], "whole tools"),
         (
             &["--permission", "read-only", "--tools", "edit"],

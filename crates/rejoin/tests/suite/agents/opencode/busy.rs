@@ -56,6 +56,7 @@ fn a_session_in_other_hands_is_not_touched() {
 /// E-16: ten conversations in one folder; no id is ever another's. Three at a time: each run takes
 /// 600 MiB.
 #[test]
+#[ignore = "only with --long"]
 fn ten_conversations_in_one_folder() {
     let Some(world) = world() else { return };
     let keys: Vec<String> = (0..10).map(|n| format!("k{n}")).collect();

@@ -55,12 +55,14 @@ fn answers_without_an_end() {
 
 /// A connection that breaks off in the middle of every answer.
 #[test]
+#[ignore = "only with --long"]
 fn an_answer_that_breaks_off() {
     let _done = fail_and_resume(&[("#s:cut", "transient", 1)]);
 }
 
 /// Nobody listens: the CLI tries for 72 s, without a word, and nothing can shorten that.
 #[test]
+#[ignore = "only with --long"]
 fn a_refused_connection() {
     let Some(world) = world() else { return };
     let mut talk = begun(world, &[]);

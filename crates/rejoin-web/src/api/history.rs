@@ -1,0 +1,188 @@
+//! Changes of a history that are about a whole conversation.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use rejoin_core::ConversationId;
+use rejoin_hub::{Changed, ForkView, ForkWish, Merged};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::find;
+use crate::extract::{Body, Dry, MaybeBody, Params};
+use crate::guard::Caller;
+use crate::problem::{Refusal, Result};
+use crate::state::App;
+
+/// A message of the conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum Last {
+    Number(i64),
+    Id(String),
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ForkBody {
+    /// The last message that is copied, by its id or number; none: all of them.
+    at: Option<Last>,
+    key: Option<String>,
+    title: Option<String>,
+    /// `read-only`, `edit`, `full` or `ask`; none: as in the other.
+    permission: Option<String>,
+}
+
+/// Go on from a message in a new conversation
+#[utoipa::path(
+    post, path = "/api/conversations/{id}/fork", operation_id = "forkConversation", tag = "history",
+    params(("id" = String, Path, description = "Id, handle or key"), ("Idempotency-Key" = Option<String>, Header)),
+    request_body(content = Option<ForkBody>),
+    responses(
+        (status = 201, description = "It was made", body = ForkView),
+    )
+)]
+pub(super) async fn fork(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    MaybeBody(body): MaybeBody<ForkBody>,
+) -> Result<(StatusCode, Json<ForkView>)> {
+    let hub = app.hub(&caller);
+    let found = find::conversation(&hub, &id).await?;
+    let at = match &body.at {
+        None => None,
+        Some(Last::Number(number)) => Some(*number),
+        Some(Last::Id(id)) => {
+            let (of, message) = find::message(&hub, id).await?;
+            if of.id != found.id {
+                return Err(Refusal::usage("that message is of another conversation"));
+            }
+            Some(message.message.seq)
+        }
+    };
+    let wish = ForkWish {
+        at,
+        permission: body
+            .permission
+            .as_deref()
+            .map(crate::asked::mode)
+            .transpose()?,
+        key: body.key.as_deref().map(crate::asked::key).transpose()?,
+        title: body.title.as_deref().map(crate::asked::title).transpose()?,
+        client_key: super::send::idempotency_key(&headers)?,
+    };
+    let view = hub.fork(found.id, &wish).await?;
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MergeBody {
+    /// The conversation that this one is put into.
+    into: String,
+}
+
+/// Put a conversation into another: the older first
+#[utoipa::path(
+    post, path = "/api/conversations/{id}/merge", operation_id = "mergeConversation", tag = "history",
+    params(("id" = String, Path, description = "Id, handle or key"), Dry),
+    request_body = MergeBody,
+    responses(
+        (status = 200, description = "It leads to the other now", body = Merged),
+    )
+)]
+pub(super) async fn merge(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(dry): Params<Dry>,
+    Body(body): Body<MergeBody>,
+) -> Result<Json<Merged>> {
+    let hub = app.hub(&caller);
+    let from = find::conversation(&hub, &id).await?;
+    let into = find::conversation(&hub, &body.into).await?;
+    let merged = hub.merge(from.id, into.id, dry.doing()).await?;
+    app.runner.wake.send_modify(|n| *n += 1);
+    Ok(Json(merged))
+}
+
+/// Take the last change back
+#[utoipa::path(
+    post, path = "/api/conversations/{id}/undo", operation_id = "undo", tag = "history",
+    params(("id" = String, Path, description = "Id, handle or key"), Dry),
+    responses(
+        (status = 200, description = "It is as it was before", body = Changed),
+    )
+)]
+pub(super) async fn undo(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(dry): Params<Dry>,
+) -> Result<Json<Changed>> {
+    let hub = app.hub(&caller);
+    let found = find::conversation(&hub, &id).await?;
+    let changed = hub.undo(found.id, dry.doing()).await?;
+    app.runner.wake.send_modify(|n| *n += 1);
+    Ok(Json(changed))
+}
+
+/// What a reset came to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Reset {
+    /// Sessions that are not used again.
+    sessions: u64,
+    #[serde(flatten)]
+    changed: Changed,
+}
+
+/// Retire the sessions and keep the messages
+#[utoipa::path(
+    post, path = "/api/conversations/{id}/reset", operation_id = "resetConversation", tag = "history",
+    params(("id" = String, Path, description = "Id, handle or key"), Dry),
+    responses(
+        (status = 200, description = "The next turn begins a session", body = Reset),
+    )
+)]
+pub(super) async fn reset(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(dry): Params<Dry>,
+) -> Result<Json<Reset>> {
+    let hub = app.hub(&caller);
+    let found = find::conversation(&hub, &id).await?;
+    let (sessions, changed) = hub.reset(found.id, dry.doing()).await?;
+    app.runner.wake.send_modify(|n| *n += 1);
+    Ok(Json(Reset { sessions, changed }))
+}
+
+/// What a reload came to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Reloaded {
+    conversation_id: ConversationId,
+    /// Processes that were ended.
+    ended: usize,
+}
+
+/// End the processes that stayed up; the next turn resumes in a new one
+#[utoipa::path(
+    post, path = "/api/conversations/{id}/reload", operation_id = "reloadConversation", tag = "history",
+    params(("id" = String, Path, description = "Id, handle or key")),
+    responses(
+        (status = 200, description = "None of them runs any more; a running turn is left alone", body = Reloaded),
+    )
+)]
+pub(super) async fn reload(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Reloaded>> {
+    let found = find::conversation(&app.hub(&caller), &id).await?;
+    Ok(Json(Reloaded {
+        conversation_id: found.id,
+        ended: app.runner.reload(found.id).await,
+    }))
+}

@@ -1,0 +1,104 @@
+//! What waits for a person.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use rejoin_core::{AnswerWish, Choice, QuestionId};
+use rejoin_hub::{Error, InboxView, Target, TurnView};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+use super::find;
+use super::send::{Sending, Waiting};
+use crate::asked::Wishes;
+use crate::extract::Body;
+use crate::guard::Caller;
+use crate::problem::{Problem, Refusal, Result};
+use crate::state::App;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Inbox {
+    turns: Vec<InboxView>,
+}
+
+/// What waits for a person, longest first
+#[utoipa::path(get, path = "/api/inbox", operation_id = "inbox", tag = "questions", responses((status = 200, body = Inbox)))]
+pub(super) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Inbox>> {
+    let turns = app.hub(&caller).inbox().await?;
+    Ok(Json(Inbox { turns }))
+}
+
+/// `decision` for an approval, `answers` for a question: each by its id, with the labels that are chosen.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnswerBody {
+    /// None: the only one that is pending.
+    question_id: Option<QuestionId>,
+    decision: Option<Choice>,
+    /// For the agent, with a denial.
+    message: Option<String>,
+    answers: Option<BTreeMap<String, Vec<String>>>,
+    /// Who says so. Believed of whoever has the socket; everybody else has the name of their token.
+    by: Option<String>,
+}
+
+/// Answer what a turn asks; the first to do so wins
+///
+/// If the agent is gone that asked, the answer becomes a new message, and this is its turn.
+#[utoipa::path(
+    post, path = "/api/turns/{id}/answer", operation_id = "answerTurn", tag = "questions",
+    params(("id" = String, Path)),
+    request_body = AnswerBody,
+    responses(
+        (status = 200, description = "It was answered so", body = TurnView),
+        (status = 202, description = "It was accepted as a new message", body = TurnView),
+        (status = 409, description = "Somebody else was faster", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn answer(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Body(body): Body<AnswerBody>,
+) -> Result<Response> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    let wish = AnswerWish {
+        question_id: body.question_id,
+        decision: body.decision,
+        message: body.message,
+        answers: body.answers,
+        by: body
+            .by
+            .filter(|_| caller.local)
+            .unwrap_or_else(|| caller.name.to_string()),
+    };
+    match hub.answer(turn.id, &wish).await {
+        Ok(_) => {
+            app.runner.wake.send_modify(|n| *n += 1);
+            app.queue.take(turn.conversation);
+            Ok(Json(hub.turn_view(turn.id).await?).into_response())
+        }
+        Err(Error::QuestionGone { conversation, text }) => {
+            let found = find::conversation(&hub, &conversation.to_string()).await?;
+            let sending = Sending {
+                app: &app,
+                caller: &caller,
+                hub: &hub,
+                headers: &headers,
+                waiting: Waiting::default(),
+            };
+            let wishes = Wishes {
+                text,
+                confirm: true,
+                ..Wishes::default()
+            };
+            let target = Target::Conversation(conversation);
+            sending.send(wishes, target, Some(&found)).await
+        }
+        Err(error) => Err(Refusal::from(error)),
+    }
+}

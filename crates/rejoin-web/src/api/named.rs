@@ -1,0 +1,120 @@
+//! For commands that are given elsewhere: what a name means, messages by their words, who one is here.
+
+use axum::Json;
+use axum::extract::State;
+use rejoin_hub::{HitsView, NamedView, SearchWish, Want};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::extract::Params;
+use crate::guard::Caller;
+use crate::problem::{Refusal, Result};
+use crate::state::App;
+
+/// Of a search, if nothing is said.
+const HITS: i64 = 20;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Naming {
+    /// Id, handle or the beginning of one, key, `last`, each also with the number of a message: `tmqx:4`.
+    name: String,
+    /// What it is to mean: `conversation`, `message`, `said` or `turn`.
+    #[param(inline)]
+    want: Want,
+    /// Where `last` looks first; none: everywhere.
+    folder: Option<String>,
+    /// Where it looks then.
+    checkout: Option<String>,
+}
+
+/// What a name means
+#[utoipa::path(
+    get, path = "/api/find", operation_id = "find", tag = "conversations",
+    params(Naming),
+    responses(
+        (status = 200, body = NamedView),
+    )
+)]
+pub(super) async fn find(
+    State(app): State<App>,
+    caller: Caller,
+    Params(naming): Params<Naming>,
+) -> Result<Json<NamedView>> {
+    if naming.name.contains('\0') {
+        return Err(Refusal::usage("a name contains no NUL character"));
+    }
+    let folders: Vec<String> = naming.folder.into_iter().chain(naming.checkout).collect();
+    let hub = app.hub(&caller);
+    Ok(Json(hub.named(&naming.name, naming.want, &folders).await?))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Searching {
+    /// Words, each the beginning of one; in quotes a phrase.
+    q: String,
+    /// Only what this agent answered.
+    agent: Option<String>,
+    /// Only in conversations of this folder.
+    workdir: Option<String>,
+    /// How many; 20 if nothing is said, 1000 at most.
+    limit: Option<i64>,
+}
+
+/// Messages by their words, best first
+#[utoipa::path(
+    get, path = "/api/search", operation_id = "search", tag = "conversations",
+    params(Searching),
+    responses(
+        (status = 200, body = HitsView),
+    )
+)]
+pub(super) async fn search(
+    State(app): State<App>,
+    caller: Caller,
+    Params(searching): Params<Searching>,
+) -> Result<Json<HitsView>> {
+    let wish = SearchWish {
+        words: searching.q,
+        agent: searching.agent,
+        workdir: searching.workdir,
+        limit: searching.limit.unwrap_or(HITS),
+    };
+    Ok(Json(app.hub(&caller).search(&wish).await?))
+}
+
+/// Which daemon this is, and who the caller is to it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct HubView {
+    version: &'static str,
+    machine: String,
+    /// The name of the caller's token.
+    name: String,
+    /// What it may do: `read`, `send`, `admin` or `runner`.
+    scope: String,
+    namespace: String,
+    /// Where a conversation works for which no folder is named.
+    workdir: String,
+    /// Stands for the store: two daemons on one have the same.
+    store: String,
+}
+
+/// Which daemon this is, and who you are to it
+#[utoipa::path(
+    get, path = "/api/hub", operation_id = "aboutHub", tag = "status",
+    responses(
+        (status = 200, body = HubView),
+    )
+)]
+pub(super) async fn hub(State(app): State<App>, caller: Caller) -> Json<HubView> {
+    Json(HubView {
+        version: env!("CARGO_PKG_VERSION"),
+        machine: app.runner.hub.machine.clone(),
+        name: caller.name.to_string(),
+        scope: caller.scope.to_string(),
+        namespace: caller.namespace.to_string(),
+        workdir: app.defaults.here.to_string_lossy().into_owned(),
+        store: app.options.store.clone(),
+    })
+}

@@ -1,0 +1,47 @@
+//! Is it there, is it ready, and what does it count.
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::guard::Caller;
+use crate::problem::{Refusal, Result};
+use crate::state::App;
+
+/// The process is there
+#[utoipa::path(get, path = "/healthz", operation_id = "healthy", tag = "status", security(()), responses((status = 200, body = String)))]
+pub(super) async fn healthy() -> &'static str {
+    "ok\n"
+}
+
+/// The store can be used
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "ready", tag = "status", security(()),
+    responses((status = 200, body = String), (status = 503, body = String))
+)]
+pub(super) async fn ready(State(app): State<App>) -> (StatusCode, &'static str) {
+    let asked = async { app.runner.hub.store.read().await?.last_event().await };
+    match asked.await {
+        Ok(_) if !*app.ending.borrow() => (StatusCode::OK, "ready\n"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+    }
+}
+
+/// Figures for Prometheus
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "metrics", tag = "status",
+    responses((status = 200, content_type = "text/plain", body = String))
+)]
+pub(super) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Response> {
+    // They count the conversations of all namespaces.
+    if !caller.namespace.is_empty() {
+        return Err(Refusal::forbidden(
+            "figures are for tokens of the namespace without a name",
+        ));
+    }
+    let hub = &app.runner.hub;
+    let tally = hub.store.read().await?.tally(hub.clock.now()).await?;
+    let page = (app.metrics).page(&tally, app.gate.watching(), app.queue.working());
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], page).into_response())
+}

@@ -1,0 +1,100 @@
+//! Tokens, for whoever may give them out.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use rejoin_hub::{NewTokenView, TokenView, TokenWish};
+use rejoin_store::TokenScope;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::extract::Body;
+use crate::guard::Caller;
+use crate::problem::{Refusal, Result};
+use crate::state::App;
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TokenBody {
+    name: String,
+    /// `read`, `send`, `admin` or `runner`; `send` if nothing is said.
+    scope: Option<String>,
+    /// None: the caller's own.
+    namespace: Option<String>,
+    /// In seconds from now; none: never.
+    expires_in_s: Option<u32>,
+}
+
+/// Make a token; it is shown this once
+#[utoipa::path(
+    post, path = "/api/tokens", operation_id = "createToken", tag = "tokens",
+    request_body = TokenBody,
+    responses(
+        (status = 201, description = "It was made", body = NewTokenView),
+    )
+)]
+pub(super) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body<TokenBody>,
+) -> Result<(StatusCode, Json<NewTokenView>)> {
+    may_give_out(&caller)?;
+    let scope = body.scope.as_deref().unwrap_or("send");
+    let wish = TokenWish {
+        name: body.name,
+        scope: scope.parse().map_err(Refusal::usage)?,
+        namespace: body
+            .namespace
+            .unwrap_or_else(|| caller.namespace.to_string()),
+        expires_in: body.expires_in_s.map(|s| i64::from(s) * 1_000_000),
+    };
+    let made = app.runner.hub.create_token(&wish).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Tokens {
+    tokens: Vec<TokenView>,
+}
+
+/// List tokens, without what is secret of them
+#[utoipa::path(
+    get, path = "/api/tokens", operation_id = "listTokens", tag = "tokens",
+    responses(
+        (status = 200, body = Tokens),
+    )
+)]
+pub(super) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Tokens>> {
+    may_give_out(&caller)?;
+    let tokens = app.runner.hub.token_views().await?;
+    Ok(Json(Tokens { tokens }))
+}
+
+/// Revoke a token
+#[utoipa::path(
+    delete, path = "/api/tokens/{name}", operation_id = "revokeToken", tag = "tokens",
+    params(("name" = String, Path)),
+    responses(
+        (status = 204, description = "It is not good any more"),
+    )
+)]
+pub(super) async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode> {
+    may_give_out(&caller)?;
+    app.runner.hub.revoke_token(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whoever is held to a namespace does not give out keys to others.
+fn may_give_out(caller: &Caller) -> Result<()> {
+    caller.must(TokenScope::Admin)?;
+    if caller.namespace.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::forbidden(
+        "tokens are given out in the namespace without a name only",
+    ))
+}

@@ -1,0 +1,160 @@
+//! Turns: looked at, and stopped.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use rejoin_hub::{ExplainView, TurnView};
+use rejoin_runner::failure::Failure;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::events;
+use super::find;
+use super::send::until_rest;
+use crate::extract::Params;
+use crate::guard::Caller;
+use crate::problem::{Refusal, Result};
+use crate::state::App;
+
+/// So long is waited for a turn that was told to stop.
+const STOPS_WITHIN: Duration = Duration::from_mins(1);
+
+/// A turn as it stands
+#[utoipa::path(
+    get, path = "/api/turns/{id}", operation_id = "showTurn", tag = "turns",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = TurnView),
+    )
+)]
+pub(super) async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<TurnView>> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    Ok(Json(hub.turn_view(turn.id).await?))
+}
+
+/// Why a turn went as it did
+#[utoipa::path(
+    get, path = "/api/turns/{id}/explain", operation_id = "explainTurn", tag = "turns",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = ExplainView),
+    )
+)]
+pub(super) async fn explain(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<ExplainView>> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    Ok(Json(hub.explain(turn.id).await?))
+}
+
+/// What happens in a turn, from its beginning until it has ended
+#[utoipa::path(
+    get, path = "/api/turns/{id}/events", operation_id = "turnEvents", tag = "events",
+    params(("id" = String, Path), events::After, ("Last-Event-ID" = Option<i64>, Header)),
+    responses(
+        (status = 200, description = "`id:` a durable number, `event:` the type, `data:` the event", content_type = "text/event-stream", body = String),
+    )
+)]
+pub(super) async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(after): Params<events::After>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    let after = match events::since(&headers, &after)? {
+        Some(after) if after > 0 => after,
+        // What other turns did before is not read for it.
+        Some(_) | None => {
+            let first = hub.store.read().await?.events_of(turn.id, 0, 1).await?;
+            first.first().map_or(0, |row| row.seq - 1)
+        }
+    };
+    events::of_turn(&app, &caller, turn.conversation, turn.id, after)
+}
+
+/// Turns that were linked by escalation, first to last.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Chain {
+    turns: Vec<TurnView>,
+    /// Of all of them, as far as it is known.
+    cost_usd: Option<f64>,
+}
+
+/// The turns that led to this one by escalation, and itself
+#[utoipa::path(
+    get, path = "/api/turns/{id}/chain", operation_id = "showChain", tag = "turns",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = Chain),
+    )
+)]
+pub(super) async fn chain(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Chain>> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    let view = hub.turn_view(turn.id).await?;
+    Ok(Json(Chain {
+        cost_usd: view.cost_usd,
+        turns: vec![view],
+    }))
+}
+
+/// Stop a turn; one that is still in the queue is withdrawn
+#[utoipa::path(
+    post, path = "/api/turns/{id}/cancel", operation_id = "cancelTurn", tag = "turns",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "It has ended: this is what had happened", body = TurnView),
+    )
+)]
+pub(super) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<TurnView>> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    if turn.status.ended() {
+        let text = format!("the turn has ended already: {}", turn.status);
+        return Err(Refusal(
+            Failure::conflict(text).try_this(format!("GET /api/turns/{}", turn.id)),
+        ));
+    }
+    if !hub.cancel_queued(turn.id).await? {
+        hub.ask_cancel(turn.id).await?;
+        app.queue.cancel(turn.id);
+        app.queue.take(turn.conversation);
+    }
+    app.runner.wake.send_modify(|n| *n += 1);
+    // A turn that waits for somebody does not any more.
+    let ended = async {
+        loop {
+            let view = until_rest(&app, &hub, turn.id).await?;
+            if view.ended() {
+                return Ok(view);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    match tokio::time::timeout(STOPS_WITHIN, ended).await {
+        Ok(view) => view.map(Json),
+        Err(_) => Ok(Json(hub.turn_view(turn.id).await?)),
+    }
+}

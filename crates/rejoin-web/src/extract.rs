@@ -1,0 +1,120 @@
+//! Bodies and parameters, refused in the words of everything else.
+
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use rejoin_hub::Doing;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+
+use crate::guard::Caller;
+use crate::problem::{Refusal, Result};
+
+/// A body of JSON.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self> {
+        // Its size was seen to already.
+        let bytes = axum::body::to_bytes(request.into_body(), usize::MAX).await;
+        let bytes = bytes.map_err(|_| Refusal::usage("the body of the request cannot be read"))?;
+        read(&bytes).map(Self)
+    }
+}
+
+/// A body of JSON, or none.
+pub(crate) struct MaybeBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self> {
+        let bytes = axum::body::to_bytes(request.into_body(), usize::MAX).await;
+        let bytes = bytes.map_err(|_| Refusal::usage("the body of the request cannot be read"))?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Self(T::default()));
+        }
+        read(&bytes).map(Self)
+    }
+}
+
+/// A field that nobody knows, and the one that was probably meant.
+fn misnamed(error: &str) -> Option<String> {
+    let (field, known) = error.strip_prefix("unknown field `")?.split_once('`')?;
+    let known = known.split('`').skip(1).step_by(2);
+    let near = known.min_by_key(|name| strsim::damerau_levenshtein(field, name))?;
+    let field: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
+    Some(if strsim::damerau_levenshtein(&field, near) <= 3 {
+        format!("there is no field `{field}`; did you mean `{near}`?")
+    } else {
+        format!("there is no field `{field}`")
+    })
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|e| {
+        if let Some(why) = misnamed(&e.to_string()) {
+            return Refusal::usage(why);
+        }
+        let why: String = e
+            .to_string()
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(300)
+            .collect();
+        Refusal::usage(format!("the body is not what is expected here: {why}"))
+    })
+}
+
+/// Is it to be done, or only said what it would do?
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Dry {
+    /// Say what it would affect, and change nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl Dry {
+    pub(crate) fn doing(self) -> Doing {
+        if self.dry_run {
+            Doing::Later
+        } else {
+            Doing::Now
+        }
+    }
+}
+
+/// What stands behind the question mark.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
+        match Query::<T>::try_from_uri(&parts.uri) {
+            Ok(Query(found)) => Ok(Self(found)),
+            Err(e) => {
+                let why: String = e
+                    .body_text()
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(300)
+                    .collect();
+                Err(Refusal::usage(why))
+            }
+        }
+    }
+}
+
+/// Whoever asks; the guard has let them in.
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| Refusal::unauthorized("a token is needed: Authorization: Bearer …"))
+    }
+}

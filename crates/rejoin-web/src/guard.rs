@@ -1,0 +1,219 @@
+//! Who is it, and may it: before every handler.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use rejoin_runner::failure::{Failure, codes};
+use rejoin_store::TokenScope;
+
+use crate::metrics::Metrics;
+use crate::problem::{Refusal, Result};
+use crate::state::App;
+
+/// Longest body; a message is text.
+const BODY: usize = 16 << 20;
+/// A body must be there within this time.
+const BODY_WITHIN: Duration = Duration::from_mins(1);
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Peer {
+    /// The same user, through the socket in the data folder.
+    Socket,
+    Network(SocketAddr),
+}
+
+/// Whoever asks, once that is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) name: Arc<str>,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) scope: TokenScope,
+    /// The user whose daemon it is, on the same machine.
+    pub(crate) local: bool,
+}
+
+impl Caller {
+    pub(crate) fn must(&self, scope: TokenScope) -> Result<()> {
+        if self.scope.includes(scope) {
+            return Ok(());
+        }
+        Err(Refusal::forbidden(format!(
+            "the token `{}` may {}, and this needs {scope}",
+            self.name, self.scope
+        )))
+    }
+}
+
+/// What anybody may ask.
+const OPEN: &[&str] = &["/healthz", "/readyz"];
+
+pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    match admitted(&app, &mut request).await {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => {
+            Metrics::refused(refusal.code());
+            let from = match request.extensions().get::<Peer>() {
+                Some(Peer::Network(from)) => Some(from.to_string()),
+                Some(Peer::Socket) | None => None,
+            };
+            tracing::warn!(from, code = refusal.code(), "not let in");
+            refusal.into_response()
+        }
+    }
+}
+
+async fn admitted(app: &App, request: &mut Request) -> Result<()> {
+    let peer = request.extensions().get::<Peer>().copied();
+    let peer = peer.ok_or_else(|| Refusal::forbidden("nobody knows where this comes from"))?;
+    // Whoever looks after it knows it by whatever name; there is nothing to be learned.
+    if OPEN.contains(&request.uri().path()) {
+        return Ok(());
+    }
+    if let Peer::Network(_) = peer {
+        right_host(app, request.headers())?;
+        right_origin(app, request.headers())?;
+    }
+    let caller = match peer {
+        Peer::Socket => Caller {
+            name: "socket".into(),
+            namespace: "".into(),
+            scope: TokenScope::Admin,
+            local: true,
+        },
+        Peer::Network(from) => by_token(app, request.headers(), from.ip()).await?,
+    };
+    let writes = !matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
+    caller.must(if writes {
+        TokenScope::Send
+    } else {
+        TokenScope::Read
+    })?;
+    request.extensions_mut().insert(caller);
+    let body = std::mem::take(request.body_mut());
+    *request.body_mut() = Body::from(whole(request.headers(), body).await?);
+    Ok(())
+}
+
+async fn by_token(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Caller> {
+    let given = headers.get(header::AUTHORIZATION);
+    let given = given.and_then(|value| value.to_str().ok());
+    let bearer = given.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let Some(bearer) = bearer else {
+        return Err(Refusal::unauthorized(
+            "a token is needed: Authorization: Bearer …",
+        ));
+    };
+    match app.runner.hub.token(bearer).await? {
+        Some(token) => Ok(Caller {
+            name: token.name.into(),
+            namespace: token.namespace.into(),
+            scope: token.scope,
+            local: false,
+        }),
+        // Who knows one is let in, whoever else guesses from the same address.
+        None if app.gate.is_shut(from) => Err(Refusal(Failure::new(
+            codes::RATE_LIMITED,
+            "too many tokens from this address were refused; wait a minute",
+        ))),
+        None => {
+            app.gate.failed(from);
+            Err(Refusal::unauthorized(
+                "the token is not known here, was revoked or has expired",
+            ))
+        }
+    }
+}
+
+/// A page that was led here under another name must not reach it (DNS rebinding).
+fn right_host(app: &App, headers: &HeaderMap) -> Result<()> {
+    let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
+    let Some(host) = host else {
+        return Err(Refusal::usage("the request names no host"));
+    };
+    // An address is not looked up, so nobody can be led here by one.
+    let address = app.everywhere && without_port(host).parse::<IpAddr>().is_ok();
+    if address || is_ours(app, host) {
+        return Ok(());
+    }
+    Err(
+        Refusal::forbidden("the daemon is not known by the host name of this request")
+            .try_this("[serve] allow_hosts, or public_url, in the configuration"),
+    )
+}
+
+/// A browser says which page a request comes from: only ours may.
+fn right_origin(app: &App, headers: &HeaderMap) -> Result<()> {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
+    let origin = origin.to_str().unwrap_or_default();
+    let host = origin.split_once("://").map_or("", |(_, host)| host);
+    let public = app.options.public_url.as_deref();
+    if public.is_some_and(|url| url.trim_end_matches('/') == origin)
+        || (!host.is_empty() && is_ours(app, host))
+    {
+        return Ok(());
+    }
+    Err(Refusal::forbidden(
+        "requests from pages of other sites are not taken",
+    ))
+}
+
+fn is_ours(app: &App, host: &str) -> bool {
+    let name = without_port(host);
+    let loopback = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let listed = |known: &String| known.eq_ignore_ascii_case(name);
+    let public = app.options.public_url.as_deref().and_then(|url| {
+        let rest = url.split_once("://")?.1;
+        Some(without_port(rest.split('/').next()?))
+    });
+    loopback
+        || app.options.allow_hosts.iter().any(listed)
+        || public.is_some_and(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn without_port(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// The body, if it is short enough and comes in time.
+async fn whole(headers: &HeaderMap, body: Body) -> Result<bytes::Bytes> {
+    let too_large = || {
+        let most = BODY >> 20;
+        Refusal(Failure::new(
+            codes::TOO_LARGE,
+            format!("a request may have {most} MiB at most"),
+        ))
+    };
+    let told = headers.get(header::CONTENT_LENGTH);
+    let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if told.is_some_and(|length| length > BODY as u64) {
+        return Err(too_large());
+    }
+    let read = axum::body::to_bytes(body, BODY);
+    match tokio::time::timeout(BODY_WITHIN, read).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(too_large()),
+        Err(_) => Err(Refusal::usage("the request did not come in time")),
+    }
+}

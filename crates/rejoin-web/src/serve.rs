@@ -1,0 +1,196 @@
+//! A daemon: bound, serving, and ending so that nothing is lost.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rejoin_runner::Runner;
+use rejoin_runner::failure::{Failure, codes};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+use crate::api;
+use crate::gate::Gate;
+use crate::listen::{Door, answers};
+use crate::live::Live;
+use crate::metrics::{FOLD, Metrics};
+use crate::problem::{Refusal, Result};
+use crate::queue::{Queue, Workshop};
+use crate::state::{App, Defaults, Options, Shared};
+
+/// As the first process of a container it takes its turns along: they have so long to end.
+const LAST_MOMENTS: Duration = Duration::from_secs(8);
+
+/// A daemon that is about to serve.
+pub struct Daemon {
+    pub runner: Runner,
+    pub defaults: Defaults,
+    pub options: Options,
+    pub listen: SocketAddr,
+    /// None: no socket.
+    pub socket: Option<PathBuf>,
+}
+
+/// One that listens.
+pub struct Bound {
+    app: App,
+    network: Door,
+    socket: Option<Door>,
+    ending: watch::Sender<bool>,
+    address: SocketAddr,
+    workshop: Box<dyn FnOnce() -> Workshop + Send>,
+}
+
+/// What becomes of turns that run when the daemon ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Their shims see to them, and whoever comes next goes on.
+    Leave,
+    /// Nobody comes next: they are stopped, saved and ended.
+    Stop,
+}
+
+impl Daemon {
+    /// Listens, or says why it must not or cannot.
+    pub async fn bind(self) -> Result<Bound, Failure> {
+        self.bind_checked().await.map_err(|refusal| refusal.0)
+    }
+
+    async fn bind_checked(self) -> Result<Bound> {
+        if !self.listen.ip().is_loopback() {
+            self.must_be_guarded().await?;
+        }
+        if let Some(path) = &self.socket
+            && answers(path).await
+        {
+            return Err(Refusal(
+                Failure::conflict("a daemon is running on this data folder already")
+                    .try_this("use that one, or another REJOIN_HOME"),
+            ));
+        }
+        let at = self.listen;
+        let unbound =
+            |e: io::Error| Failure::unavailable(format!("{at} cannot be listened on: {e}"));
+        let network = Door::network(at)
+            .await
+            .map_err(|e| unbound(e).try_this("rejoin serve --listen 127.0.0.1:0"))?;
+        let address = match &network {
+            Door::Network(listener) => listener.local_addr().unwrap_or(at),
+            Door::Socket(..) => at,
+        };
+        let socket = match &self.socket {
+            Some(path) => Some(Door::socket(path).map_err(|e| {
+                Failure::unavailable(format!("the socket {} cannot be made: {e}", path.display()))
+            })?),
+            None => None,
+        };
+        let runner = Arc::new(self.runner);
+        let (queue, workshop) = Queue::new(Arc::clone(&runner), self.options.keep);
+        let (ending, end) = watch::channel(false);
+        let metrics = Metrics::listening()
+            .map_err(|e| Failure::unavailable(format!("nothing can be counted: {e}")))?;
+        let app = Arc::new(Shared {
+            defaults: self.defaults,
+            options: self.options,
+            queue,
+            live: Arc::new(Live::new(runner.hub.store.clone()).await?),
+            gate: Gate::new(),
+            metrics,
+            ending: end,
+            everywhere: !address.ip().is_loopback(),
+            runner,
+        });
+        Ok(Bound {
+            app,
+            network,
+            socket,
+            ending,
+            address,
+            workshop: Box::new(workshop),
+        })
+    }
+
+    /// Whoever can reach it from elsewhere must have a token, and is held to some folders.
+    async fn must_be_guarded(&self) -> Result<()> {
+        let at = self.listen;
+        if !self.runner.hub.has_tokens().await? {
+            return Err(Refusal(
+                Failure::new(
+                    codes::FORBIDDEN,
+                    format!("{at} can be reached from elsewhere, and there is no token yet"),
+                )
+                .try_this("rejoin token create NAME"),
+            ));
+        }
+        if self.options.roots.is_empty() {
+            return Err(Refusal(
+                Failure::new(
+                    codes::FORBIDDEN,
+                    format!("{at} can be reached from elsewhere, and no working folders are set"),
+                )
+                .try_this("[serve] roots = [\"/where/agents/may/work\"] in the configuration"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Bound {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `end` is there.
+    pub async fn serve(self, end: impl Future<Output = Shutdown>) {
+        let Self {
+            app,
+            network,
+            socket,
+            ending,
+            address: _,
+            workshop,
+        } = self;
+        // Of its predecessor, which may have been allowed more.
+        app.runner.make_room().await;
+        let router = api::router(&app);
+        let mut doors = tokio::task::JoinSet::new();
+        for door in [Some(network), socket].into_iter().flatten() {
+            doors.spawn(door.serve(router.clone(), app.ending.clone()));
+        }
+        let telling = Arc::clone(&app);
+        let telling = tokio::spawn(async move { telling.live.tell(&telling.runner).await });
+        let notifying = {
+            let runner = &app.runner;
+            let (env, home) = (runner.config.env.clone(), runner.config.home.clone());
+            let notify = app.options.notify.clone();
+            tokio::spawn(notify.go_on(runner.hub.clone(), env, home))
+        };
+        let counting = Arc::clone(&app);
+        let counting = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(FOLD).await;
+                counting.metrics.fold();
+            }
+        });
+        // Turns are run here, on this thread.
+        let here = LocalSet::new();
+        let working = here.spawn_local(workshop().go_on());
+        let how = here.run_until(end).await;
+        ending.send_replace(true);
+        if how == Shutdown::Stop {
+            app.queue.cancel_all();
+            let rest = tokio::time::timeout(LAST_MOMENTS, app.queue.rest());
+            drop(here.run_until(rest).await);
+        }
+        let closed = async { while doors.join_next().await.is_some() {} };
+        here.run_until(closed).await;
+        working.abort();
+        telling.abort();
+        counting.abort();
+        notifying.abort();
+        // What rests costs nothing but time; what runs goes on.
+        app.runner.cool_down().await;
+    }
+}

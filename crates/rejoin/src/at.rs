@@ -1,0 +1,221 @@
+//! The hub that a command talks to: the one of this process, or a daemon's. The answers are the same.
+
+mod change;
+
+use std::path::Path;
+
+use rejoin_core::{AgentName, ConversationId, TurnId};
+use rejoin_hub::{
+    ExplainView, HitsView, InboxView, ListView, ListWish, NamedView, NewTokenView, SearchWish,
+    TokenView, TokenWish, TurnView, Want, WholeView,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::app::{App, folders};
+use crate::cli::folder_text;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::output::figures::Now;
+use crate::remote::{Ask, Remote};
+
+#[derive(Clone, Copy)]
+pub(crate) enum At<'a> {
+    Here(&'a App),
+    There(&'a Remote),
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    tokens: Vec<TokenView>,
+}
+
+#[derive(Deserialize)]
+struct Inbox {
+    turns: Vec<InboxView>,
+}
+
+impl At<'_> {
+    pub(crate) fn out(self) -> Output {
+        match self {
+            Self::Here(app) => app.out,
+            Self::There(remote) => remote.out,
+        }
+    }
+
+    pub(crate) fn now() -> Now {
+        Now::at(rejoin_hub::Clock.now())
+    }
+
+    /// Where `last` looks; none: everywhere.
+    fn folders(self) -> Vec<String> {
+        match self {
+            Self::Here(app) => app.folders(),
+            Self::There(remote) if remote.same_machine() => folders(&remote.here),
+            Self::There(_) => vec![],
+        }
+    }
+
+    /// The folder we are in, if that is one there.
+    pub(crate) fn folder(self) -> Result<Option<String>> {
+        if let Self::There(remote) = self
+            && !remote.same_machine()
+        {
+            let text = format!(
+                "{} is on another machine: --here means nothing there",
+                remote.called()
+            );
+            return Err(Failure::usage(text).try_this("the same without --here"));
+        }
+        Ok(self.folders().into_iter().next())
+    }
+
+    /// A folder as it is stored there.
+    pub(crate) fn folder_text(self, dir: &Path) -> Result<String> {
+        match self {
+            Self::There(remote) if !remote.same_machine() => Ok(dir.display().to_string()),
+            Self::Here(_) | Self::There(_) => folder_text(dir),
+        }
+    }
+
+    /// An agent that is known there. A daemon says so itself.
+    pub(crate) fn agent(self, name: &str) -> Result<AgentName> {
+        let unknown =
+            || Failure::usage(format!("no agent is called `{name}`")).try_this("rejoin doctor");
+        if let Self::Here(app) = self {
+            app.runner.config.adapter(name).ok_or_else(unknown)?;
+        }
+        AgentName::new(name).map_err(|e| Failure::usage(e.to_string()))
+    }
+
+    pub(crate) async fn named(self, name: &str, want: Want) -> Result<NamedView> {
+        let folders = self.folders();
+        match self {
+            Self::Here(app) => Ok(app.hub().named(name, want, &folders).await?),
+            Self::There(remote) => {
+                let want = serde_json::to_value(want).unwrap_or_default();
+                let ask = Ask::get(&["api", "find"])
+                    .with("name", name.to_owned())
+                    .with("want", want.as_str().map(str::to_owned))
+                    .with("folder", folders.first().cloned())
+                    .with("checkout", folders.get(1).cloned());
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    /// A turn, as `named` finds it.
+    pub(crate) async fn turn(self, name: &str) -> Result<TurnView> {
+        let found = self.named(name, Want::Turn).await?;
+        let none = || Failure::not_found(format!("there is no turn `{name}`"));
+        found.turn.ok_or_else(none)
+    }
+
+    pub(crate) async fn list(self, wish: &ListWish) -> Result<ListView> {
+        match self {
+            Self::Here(app) => Ok(app.hub().list(wish).await?),
+            Self::There(remote) => {
+                let ask = Ask::get(&["api", "conversations"])
+                    .with("workdir", wish.workdir.clone())
+                    .with("agent", wish.agent.clone())
+                    .with("state", wish.state.clone())
+                    .with("cursor", wish.cursor.clone())
+                    .with("q", wish.words.clone())
+                    .with("limit", wish.limit.to_string())
+                    .if_so("archived", wish.archived);
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    /// How many letters of its handle are enough to name it.
+    pub(crate) async fn letters(self, c: ConversationId) -> Result<Option<usize>> {
+        let Self::Here(app) = self else {
+            return Ok(None);
+        };
+        let mut read = app.hub().store.read().await?;
+        Ok(Some(
+            read.unique_letters(&rejoin_core::Handle::of(c)).await?,
+        ))
+    }
+
+    pub(crate) async fn search(self, wish: &SearchWish) -> Result<HitsView> {
+        match self {
+            Self::Here(app) => Ok(app.hub().search(wish).await?),
+            Self::There(remote) => {
+                let ask = Ask::get(&["api", "search"])
+                    .with("q", wish.words.clone())
+                    .with("agent", wish.agent.clone())
+                    .with("workdir", wish.workdir.clone())
+                    .with("limit", wish.limit.to_string());
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    /// `all`: with removed messages and earlier words.
+    pub(crate) async fn whole(self, c: ConversationId, all: bool) -> Result<WholeView> {
+        match self {
+            Self::Here(app) => {
+                let hub = app.hub();
+                let found = hub.find(&c.to_string(), &[]).await?;
+                Ok(hub.whole_view(&found.conversation, all).await?)
+            }
+            Self::There(remote) => {
+                let id = c.to_string();
+                let ask = Ask::get(&["api", "conversations", &id]).if_so("all", all);
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn explain(self, turn: TurnId) -> Result<ExplainView> {
+        match self {
+            Self::Here(app) => Ok(app.hub().explain(turn).await?),
+            Self::There(remote) => {
+                let ask = Ask::get(&["api", "turns", &turn.to_string(), "explain"]);
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn inbox(self) -> Result<Vec<InboxView>> {
+        match self {
+            Self::Here(app) => Ok(app.hub().inbox().await?),
+            Self::There(remote) => {
+                let inbox: Inbox = remote.ask(Ask::get(&["api", "inbox"])).await?;
+                Ok(inbox.turns)
+            }
+        }
+    }
+
+    pub(crate) async fn create_token(self, wish: &TokenWish) -> Result<NewTokenView> {
+        match self {
+            Self::Here(app) => Ok(app.hub().create_token(wish).await?),
+            Self::There(remote) => {
+                let body = json!({
+                    "name": wish.name, "scope": wish.scope.to_string(), "namespace": wish.namespace,
+                    "expires_in_s": wish.expires_in.map(|t| t / 1_000_000),
+                });
+                remote.ask(Ask::post(&["api", "tokens"]).body(body)).await
+            }
+        }
+    }
+
+    pub(crate) async fn tokens(self) -> Result<Vec<TokenView>> {
+        match self {
+            Self::Here(app) => Ok(app.hub().token_views().await?),
+            Self::There(remote) => {
+                let tokens: Tokens = remote.ask(Ask::get(&["api", "tokens"])).await?;
+                Ok(tokens.tokens)
+            }
+        }
+    }
+
+    pub(crate) async fn revoke_token(self, name: &str) -> Result<()> {
+        match self {
+            Self::Here(app) => Ok(app.hub().revoke_token(name).await?),
+            Self::There(remote) => remote.tell(Ask::delete(&["api", "tokens", name])).await,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Changes of a history and of what belongs to a conversation.
+
+use rejoin_core::{ConversationId, MessageId, Scope};
+use rejoin_hub::{Changed, Doing, ForkView, ForkWish, Merged, Wish};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::At;
+use crate::failure::{Failure, Result};
+use crate::remote::Ask;
+
+#[derive(Deserialize)]
+struct Reset {
+    sessions: u64,
+    #[serde(flatten)]
+    changed: Changed,
+}
+
+#[derive(Deserialize)]
+struct ChangedView {
+    changed: Option<Changed>,
+}
+
+fn later(doing: Doing) -> bool {
+    doing == Doing::Later
+}
+
+impl At<'_> {
+    pub(crate) async fn edit(self, m: MessageId, text: &str, doing: Doing) -> Result<Changed> {
+        match self {
+            Self::Here(app) => Ok(app.hub().edit(m, text, doing).await?),
+            Self::There(remote) => {
+                let ask = Ask::patch(&["api", "messages", &m.to_string()])
+                    .if_so("dry_run", later(doing))
+                    .body(json!({"text": text}));
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn truncate(self, m: MessageId, doing: Doing) -> Result<Changed> {
+        match self {
+            Self::Here(app) => Ok(app.hub().truncate(m, doing).await?),
+            Self::There(remote) => {
+                let ask = Ask::delete(&["api", "messages", &m.to_string()])
+                    .if_so("dry_run", later(doing))
+                    .if_so("placed", true);
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn would_retry(self, m: MessageId) -> Result<Changed> {
+        match self {
+            Self::Here(app) => Ok(app.hub().would_retry(m).await?),
+            Self::There(remote) => {
+                let ask =
+                    Ask::post(&["api", "messages", &m.to_string(), "retry"]).if_so("dry_run", true);
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn undo(self, c: ConversationId, doing: Doing) -> Result<Changed> {
+        match self {
+            Self::Here(app) => Ok(app.hub().undo(c, doing).await?),
+            Self::There(remote) => {
+                let ask = Ask::post(&["api", "conversations", &c.to_string(), "undo"])
+                    .if_so("dry_run", later(doing));
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn reset(self, c: ConversationId, doing: Doing) -> Result<(u64, Changed)> {
+        match self {
+            Self::Here(app) => Ok(app.hub().reset(c, doing).await?),
+            Self::There(remote) => {
+                let ask = Ask::post(&["api", "conversations", &c.to_string(), "reset"])
+                    .if_so("dry_run", later(doing));
+                let reset: Reset = remote.ask(ask).await?;
+                Ok((reset.sessions, reset.changed))
+            }
+        }
+    }
+
+    pub(crate) async fn fork(self, c: ConversationId, wish: &ForkWish) -> Result<ForkView> {
+        match self {
+            Self::Here(app) => Ok(app.hub().fork(c, wish).await?),
+            Self::There(remote) => {
+                let body = json!({
+                    "at": wish.at, "key": wish.key, "title": wish.title,
+                    "permission": wish.permission,
+                });
+                let ask = Ask::post(&["api", "conversations", &c.to_string(), "fork"]).body(body);
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn merge(
+        self,
+        from: ConversationId,
+        into: ConversationId,
+        doing: Doing,
+    ) -> Result<Merged> {
+        match self {
+            Self::Here(app) => Ok(app.hub().merge(from, into, doing).await?),
+            Self::There(remote) => {
+                let ask = Ask::post(&["api", "conversations", &from.to_string(), "merge"])
+                    .if_so("dry_run", later(doing))
+                    .body(json!({"into": into}));
+                remote.ask(ask).await
+            }
+        }
+    }
+
+    pub(crate) async fn set(
+        self,
+        c: ConversationId,
+        wishes: &[Wish],
+        doing: Doing,
+    ) -> Result<Changed> {
+        match self {
+            Self::Here(app) => {
+                let kind = match wishes {
+                    [Wish::Title(_)] => "rename",
+                    _ => "set",
+                };
+                Ok(app.hub().set(c, kind, wishes, doing).await?)
+            }
+            Self::There(remote) => {
+                let ask = Ask::patch(&["api", "conversations", &c.to_string()])
+                    .if_so("dry_run", later(doing))
+                    .body(settings(wishes));
+                let view: ChangedView = remote.ask(ask).await?;
+                let none = || Failure::unavailable("the hub did not say what was changed");
+                view.changed.ok_or_else(none)
+            }
+        }
+    }
+
+    pub(crate) async fn archive(self, c: ConversationId, away: bool) -> Result<()> {
+        match self {
+            Self::Here(app) => Ok(app.hub().archive(c, away).await?),
+            Self::There(remote) => {
+                let id = c.to_string();
+                let ask = Ask::patch(&["api", "conversations", &id]);
+                remote.tell(ask.body(json!({"archived": away}))).await
+            }
+        }
+    }
+
+    pub(crate) async fn delete(self, c: ConversationId) -> Result<()> {
+        match self {
+            Self::Here(app) => {
+                app.hub().delete(c).await?;
+                app.runner.end_processes(c).await;
+                Ok(())
+            }
+            Self::There(remote) => {
+                let id = c.to_string();
+                remote
+                    .tell(Ask::delete(&["api", "conversations", &id]))
+                    .await
+            }
+        }
+    }
+}
+
+/// The same wishes, as a daemon takes them.
+fn settings(wishes: &[Wish]) -> Value {
+    let mut body = Map::new();
+    let mut agents: Map<String, Value> = Map::new();
+    for wish in wishes {
+        let (key, value) = match wish {
+            Wish::Title(title) => ("title", json!(title)),
+            Wish::Key(key) => ("key", json!(key.as_deref().unwrap_or_default())),
+            Wish::Agent(agent) => ("agent", json!(agent)),
+            Wish::Workdir(dir) => ("workdir", json!(dir)),
+            Wish::Permission(mode) => ("permission", json!(mode)),
+            Wish::Scope(Scope::Full) => ("scope", json!("full")),
+            Wish::Scope(Scope::Agent) => ("scope", json!("agent")),
+            Wish::Fresh(fresh) => ("resume", json!(!fresh)),
+            Wish::Continues(continues) => ("continue", json!(continues.as_str())),
+            Wish::Model(agent, model) => {
+                let model = json!(model.as_deref().unwrap_or_default());
+                agents.entry(agent.as_str()).or_insert_with(|| json!({}))["model"] = model;
+                continue;
+            }
+            Wish::Tools(agent, tools) => {
+                agents.entry(agent.as_str()).or_insert_with(|| json!({}))["tools"] = json!(tools);
+                continue;
+            }
+            Wish::DenyTools(agent, tools) => {
+                let entry = agents.entry(agent.as_str()).or_insert_with(|| json!({}));
+                entry["deny_tools"] = json!(tools);
+                continue;
+            }
+        };
+        body.insert(key.to_owned(), value);
+    }
+    if !agents.is_empty() {
+        body.insert("agents".to_owned(), Value::Object(agents));
+    }
+    Value::Object(body)
+}

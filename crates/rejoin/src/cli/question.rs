@@ -1,0 +1,286 @@
+//! A question of an agent, as people see it and as they answer it.
+
+use std::collections::BTreeMap;
+
+use rejoin_core::{AnswerWish, Choice, QuestionItem, QuestionKind, QuestionState};
+use rejoin_hub::QuestionView;
+use serde_json::Value;
+
+use crate::output::{Line, Tone, without_floods};
+
+/// Of a call's input, lines that are shown.
+const LINES: usize = 12;
+
+/// What it wants, in lines of safe text.
+pub(super) fn lines(agent: &str, question: &QuestionView, width: usize) -> Vec<Line> {
+    let mut lines = vec![];
+    match question.kind {
+        QuestionKind::Approval => {
+            let head = Line::plain("  ")
+                .with(Tone::Strong, agent)
+                .with(Tone::Plain, " asks to use ")
+                .with(Tone::Strong, &question.tool);
+            lines.push(head);
+            lines.extend(subject(&question.input, width));
+            lines.extend(reason(&question.input, width));
+        }
+        QuestionKind::Question => {
+            for item in &question.questions {
+                lines.extend(item_lines(item, width));
+            }
+        }
+    }
+    if question.state == QuestionState::Gone {
+        let gone = "  its process is gone: the answer is sent as a new message";
+        lines.push(Line::faint(gone));
+    }
+    lines
+}
+
+/// One thing it wants to know, with numbers to choose by.
+pub(super) fn item_lines(item: &QuestionItem, width: usize) -> Vec<Line> {
+    let text = without_floods(&item.text);
+    let mut lines: Vec<Line> = Line::new()
+        .with(Tone::Strong, &text)
+        .wrap(width.saturating_sub(2))
+        .into_iter()
+        .map(|line| Line::plain("  ").then(line))
+        .collect();
+    for (at, option) in item.options.iter().enumerate() {
+        let number = Line::plain("  ").with(Tone::Name, &format!("{:>3}", at + 1));
+        let mut what = Line::plain("  ").with(Tone::Plain, &without_floods(&option.label));
+        if !option.description.is_empty() {
+            let description = format!("  {}", without_floods(&option.description));
+            what.push(Tone::Faint, &description);
+        }
+        let mut number = Some(number);
+        for line in what.wrap(width.saturating_sub(5)) {
+            let before = number.take().unwrap_or_else(|| Line::plain("       "));
+            lines.push(before.then(line));
+        }
+    }
+    lines
+}
+
+/// The command or file, or the whole input.
+fn subject(input: &Value, width: usize) -> Vec<Line> {
+    let known = [
+        "command",
+        "plan",
+        "file_path",
+        "filePath",
+        "path",
+        "url",
+        "query",
+    ];
+    let text = known.iter().find_map(|key| input[*key].as_str());
+    let text = text.map_or_else(|| input.to_string(), str::to_owned);
+    let text = without_floods(&text);
+    let mut lines: Vec<Line> = text
+        .lines()
+        .flat_map(|line| Line::plain(line).wrap(width.saturating_sub(4)))
+        .map(|line| Line::plain("    ").then(line))
+        .collect();
+    if lines.len() > LINES {
+        let more = lines.len() - LINES;
+        lines.truncate(LINES);
+        lines.push(Line::faint(&format!("    … {more} more lines")));
+    }
+    // Where a command would run, say.
+    let details = input["details"].as_str().map(without_floods);
+    lines.extend(details.iter().flat_map(|text| {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines = Line::faint(&line).wrap(width.saturating_sub(4));
+        lines.into_iter().map(|line| Line::plain("    ").then(line))
+    }));
+    lines
+}
+
+/// Why it wants that, where it says so.
+fn reason(input: &Value, width: usize) -> Vec<Line> {
+    let Some(reason) = input["reason"].as_str() else {
+        return vec![];
+    };
+    let text = format!("because: {}", without_floods(reason));
+    let lines = Line::faint(&text).wrap(width.saturating_sub(4)).into_iter();
+    lines
+        .take(LINES)
+        .map(|line| Line::plain("    ").then(line))
+        .collect()
+}
+
+/// What it wants, in one line.
+pub(super) fn in_short(agent: &str, question: &QuestionView) -> String {
+    match question.kind {
+        QuestionKind::Approval => {
+            let about = subject(&question.input, usize::MAX);
+            let about = about.first().map(|line| line.render(false));
+            let about = about.unwrap_or_default();
+            format!("{agent} asks to use {}: {}", question.tool, about.trim())
+        }
+        QuestionKind::Question => {
+            let items = question.questions.iter();
+            items.map(|q| q.text.as_str()).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// What to type, in a few words.
+pub(super) fn hint(question: &QuestionView, handle: &str) -> String {
+    let name = handle.split(':').next().unwrap_or_default();
+    match (question.kind, question.questions.as_slice()) {
+        (QuestionKind::Approval, _) => format!("rejoin answer {name} allow|always|deny"),
+        (QuestionKind::Question, [one]) if one.multi => {
+            format!("rejoin answer {name} N…, or --text \"…\"")
+        }
+        (QuestionKind::Question, [_]) => format!("rejoin answer {name} N, or --text \"…\""),
+        (QuestionKind::Question, several) => {
+            let each = vec!["N"; several.len()].join(" ");
+            format!("rejoin answer {name} {each}")
+        }
+    }
+}
+
+/// What the words of a command line say to a question.
+pub(super) fn wish(
+    question: &QuestionView,
+    words: &[String],
+    text: Option<&str>,
+) -> Result<AnswerWish, String> {
+    let mut wish = AnswerWish {
+        question_id: Some(question.id),
+        ..AnswerWish::default()
+    };
+    if let [word] = words
+        && let Ok(choice) = word.parse::<Choice>()
+    {
+        wish.decision = Some(choice);
+        wish.message = text.map(str::to_owned);
+        return Ok(wish);
+    }
+    if question.kind == QuestionKind::Approval {
+        return Err("it asks for permission: the answer is allow, always or deny".into());
+    }
+    let items = &question.questions;
+    let answers: Vec<Vec<String>> = match (items.as_slice(), text) {
+        ([_], Some(text)) if words.is_empty() => vec![vec![text.to_owned()]],
+        (_, Some(_)) => {
+            return Err("--text answers a single question, and takes the place of a number".into());
+        }
+        ([one], None) => vec![chosen(one, &words.join(","))?],
+        (several, None) if several.len() == words.len() => several
+            .iter()
+            .zip(words)
+            .map(|(item, word)| chosen(item, word))
+            .collect::<Result<_, _>>()?,
+        (several, None) => {
+            let n = several.len();
+            return Err(format!(
+                "it asks {n} things: give {n} numbers, one for each (2,3 where several may be chosen)"
+            ));
+        }
+    };
+    let ids = items.iter().map(|item| item.id.clone());
+    wish.answers = Some(ids.zip(answers).collect::<BTreeMap<_, _>>());
+    Ok(wish)
+}
+
+/// The options with these numbers.
+pub(super) fn chosen(item: &QuestionItem, numbers: &str) -> Result<Vec<String>, String> {
+    let most = item.options.len();
+    let words = numbers
+        .split(|c: char| c == ',' || c.is_whitespace())
+        .filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            let number = word.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+            let option = number.and_then(|n| item.options.get(n));
+            option.map(|option| option.label.clone()).ok_or_else(|| {
+                format!("`{word}` is none of its {most} options; other words go with --text")
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoin_core::{QuestionId, QuestionOption};
+    use serde_json::json;
+
+    use super::*;
+
+    fn question(items: &[(&str, bool)]) -> QuestionView {
+        let option = |label: &str| QuestionOption {
+            label: label.into(),
+            description: "about\u{1b}[2J".into(),
+        };
+        let item = |(at, (text, multi)): (usize, &(&str, bool))| QuestionItem {
+            id: (at + 1).to_string(),
+            text: (*text).into(),
+            options: ["Red", "Blue"].map(option).to_vec(),
+            multi: *multi,
+        };
+        QuestionView {
+            id: QuestionId::nil(),
+            kind: if items.is_empty() {
+                QuestionKind::Approval
+            } else {
+                QuestionKind::Question
+            },
+            tool: "Bash".into(),
+            input: json!({"command": "rm \u{1b}[2J x"}),
+            questions: items.iter().enumerate().map(item).collect(),
+            state: QuestionState::Pending,
+            asked_at: String::new(),
+            answer: None,
+            by: None,
+        }
+    }
+
+    #[test]
+    fn words_become_answers() {
+        let said = |q: &QuestionView, words: &[&str], text: Option<&str>| {
+            let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+            let wish = wish(q, &words, text)?;
+            let answers = wish.answers.unwrap_or_default();
+            let answers: Vec<String> = answers.values().map(|a| a.join("+")).collect();
+            Ok::<_, String>((wish.decision, answers.join(" / ")))
+        };
+        let approval = question(&[]);
+        assert_eq!(
+            said(&approval, &["always"], None),
+            Ok((Some(Choice::Always), String::new()))
+        );
+        assert!(said(&approval, &["1"], None).is_err());
+        assert!(said(&approval, &[], Some("yes")).is_err());
+        let one = question(&[("Which?", true)]);
+        assert_eq!(said(&one, &["2", "1"], None), Ok((None, "Blue+Red".into())));
+        assert_eq!(said(&one, &[], Some("green")), Ok((None, "green".into())));
+        assert_eq!(
+            said(&one, &["deny"], Some("later")),
+            Ok((Some(Choice::Deny), String::new()))
+        );
+        for bad in ["0", "3", "x", "-1", "99999999999999999999"] {
+            assert!(said(&one, &[bad], None).is_err(), "{bad}");
+        }
+        let two = question(&[("Which?", false), ("Sizes?", true)]);
+        assert_eq!(
+            said(&two, &["1", "1,2"], None),
+            Ok((None, "Red / Red+Blue".into()))
+        );
+        assert!(said(&two, &["1"], None).is_err());
+        assert!(said(&two, &[], Some("x")).is_err());
+    }
+
+    #[test]
+    fn nothing_an_agent_says_acts_on_the_terminal() {
+        for question in [question(&[]), question(&[("Q\u{1b}[2J?", false)])] {
+            let shown: String = lines("claude", &question, 80)
+                .iter()
+                .map(|line| line.render(false) + "\n")
+                .collect();
+            assert!(!shown.contains('\u{1b}'), "{shown}");
+            assert!(shown.contains("[2J"), "{shown}");
+        }
+    }
+}

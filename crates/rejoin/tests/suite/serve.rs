@@ -1,0 +1,30 @@
+//! The daemon: its API, what it tells live, and what it does with those it must not trust.
+
+mod agents;
+mod api;
+mod clients;
+mod hostile;
+mod killed;
+mod live;
+mod many;
+mod notify;
+mod observed;
+mod refused;
+mod warm;
+
+use rejoin_testkit::World;
+use serde_json::{Value, json};
+
+const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
+
+/// With the demo agent as the default.
+fn demo() -> World {
+    let mut world = World::new(REJOIN);
+    world.set("REJOIN_DEFAULT_AGENT", "demo");
+    world
+}
+
+/// Where a new conversation is to live.
+fn here(world: &World) -> (&'static str, Value) {
+    ("workdir", json!(world.work().to_str().unwrap()))
+}
