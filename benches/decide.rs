@@ -23,6 +23,7 @@ fn main() {
         version: Version("2.1.325".into()),
     };
     let pin = Pin {
+        instructions: None,
         id: PinId::from_parts(1, [1; 10]),
         agent: agent.clone(),
         session: SessionId::new("b731fd0c-68de-4452-a02a-ef7d040b8069").unwrap(),

@@ -65,6 +65,7 @@ fn agent() -> AgentName {
 
 async fn open(path: &Path) -> Hub {
     Hub {
+        namespace: "".into(),
         store: Store::open_sqlite(path).await.unwrap(),
         clock: Clock,
         machine: "bench".into(),
@@ -77,6 +78,7 @@ async fn fill(path: &Path) {
     let mut tx = hub.store.begin().await.unwrap();
     let (c, agent) = (conversation(), agent());
     tx.add_conversation(&NewConversation {
+        namespace: String::new(),
         id: c,
         key: None,
         title: "long".into(),

@@ -1,0 +1,59 @@
+//! A turn in a process that stayed up, beside one in a new process, through the daemon, interleaved in
+//! one run against the same scripted model. `cargo bench -p rejoin --bench warm [-- ROUNDS]`
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and fails loudly"
+)]
+
+use std::time::{Duration, Instant};
+
+use rejoin_testkit::{CLAUDE_NEW, CLAUDE_OLD, Daemon, World};
+use serde_json::json;
+
+const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
+
+fn main() {
+    let rounds = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(15);
+    println!(
+        "| Claude Code | `resumed`, `[serve] warm = 0` | `resumed`, process may stay | `live` | live / resumed |\n|---|--:|--:|--:|--:|"
+    );
+    for version in [CLAUDE_OLD, CLAUDE_NEW] {
+        let Some(warm) = World::claude(REJOIN, version) else {
+            println!("{version} is not installed");
+            continue;
+        };
+        let mut cold = World::claude(REJOIN, version).unwrap();
+        cold.set("REJOIN_SERVE_WARM", "0");
+        let (with, without) = (warm.serve(&[]), cold.serve(&[]));
+        let mut took = [vec![], vec![], vec![]];
+        for round in 0..=rounds {
+            let expected = |verdict| if round == 0 { "started" } else { verdict };
+            took[0].push(turn(&cold, &without, "k", expected("resumed")));
+            took[1].push(turn(&warm, &with, "anew", expected("resumed")));
+            took[2].push(turn(&warm, &with, "live", expected("live")));
+            with.post("/api/conversations/anew/reload", &json!({})).ok();
+        }
+        let [plain, anew, live] = took.map(|mut all| {
+            // The first one begins the session.
+            all.remove(0);
+            all.sort();
+            all[all.len() / 2].as_secs_f64() * 1e3
+        });
+        println!(
+            "| {version} ({rounds} rounds) | {plain:.0} ms | {anew:.0} ms | {live:.0} ms | {:.2} |",
+            live / plain
+        );
+    }
+}
+
+/// From the request to the end of the turn.
+fn turn(world: &World, daemon: &Daemon, key: &str, verdict: &str) -> Duration {
+    let workdir = world.work();
+    let body = json!({"key": key, "text": "hello #s:a1", "workdir": workdir.to_str().unwrap()});
+    let since = Instant::now();
+    let turn = daemon.post("/api/send?wait=true", &body).ok();
+    let took = since.elapsed();
+    assert_eq!(turn["verdict"], verdict, "{turn}");
+    took
+}
