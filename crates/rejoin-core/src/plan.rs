@@ -81,22 +81,21 @@ impl TurnPlan {
     /// The same, by the process that is still there: whoever says so has seen that it is the one that
     /// would be started. Nothing else but a session in its place can be gone on with so.
     #[must_use]
-    pub fn live(mut self) -> Self {
-        if let Self::Resume { session, .. } = &mut self
-            && session.way == Way::InPlace
-        {
-            session.way = Way::Live;
-        }
-        self
+    pub fn live(self) -> Self {
+        self.rather(Way::InPlace, Way::Live)
     }
 
     /// The same, by a process of its own.
     #[must_use]
-    pub fn without_process(mut self) -> Self {
+    pub fn without_process(self) -> Self {
+        self.rather(Way::Live, Way::InPlace)
+    }
+
+    fn rather(mut self, than: Way, way: Way) -> Self {
         if let Self::Resume { session, .. } = &mut self
-            && session.way == Way::Live
+            && session.way == than
         {
-            session.way = Way::InPlace;
+            session.way = way;
         }
         self
     }

@@ -14,6 +14,7 @@ mod alike;
 mod launch;
 mod rest;
 pub mod stay;
+mod through;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,13 +23,12 @@ use rejoin_core::{AgentName, ConversationId, FileMark, Micros, PinId};
 use serde::{Deserialize, Serialize};
 
 use crate::leftovers;
-use crate::shim::{Begun, End, Order, Spec, Why, begun};
+use crate::shim::{Begun, End, Order, Spec, begun};
 use crate::shim_link::ShimLink;
-use stay::Stay;
 
 pub(crate) use alike::alike;
 pub(crate) use launch::is_live;
-pub(crate) use rest::{rests, see_off, unheard};
+pub(crate) use through::{rests, see_off, seen, unheard, was_silent};
 
 /// What is kept of a process that rests, and its name while a turn has it, or when it is to end.
 const REST: &str = "rest.json";
@@ -69,7 +69,7 @@ pub(crate) struct Rest {
     pub(crate) from: u64,
     /// What it had cost, as it counts itself.
     pub(crate) total: Option<Micros>,
-    /// In seconds of the clock.
+    /// When it began to rest, in seconds of the clock.
     pub(crate) since: i64,
 }
 
@@ -82,8 +82,7 @@ pub(crate) struct Host {
 impl Host {
     /// For a new one.
     pub(crate) fn new(home: &Path, conversation: ConversationId, id: &str) -> Self {
-        let folder = home.join("warm").join(conversation.to_string()).join(id);
-        Self { folder }
+        Self::at(&home.join("warm").join(conversation.to_string()).join(id))
     }
 
     pub(crate) fn at(folder: &Path) -> Self {
@@ -93,8 +92,7 @@ impl Host {
 
     /// Through which the run in `folder` goes.
     pub(crate) fn of_run(folder: &Path) -> Option<Self> {
-        let folder = Spec::load(folder).ok()?.warm?;
-        Some(Self { folder })
+        Spec::load(folder).ok()?.warm.as_deref().map(Self::at)
     }
 
     /// All of a conversation.
@@ -226,49 +224,15 @@ impl Host {
 
 fn inside(folder: &Path) -> Vec<Host> {
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.map(|entry| Host {
-        folder: entry.path(),
-    });
-    folders.collect()
+    entries.map(|entry| Host::at(&entry.path())).collect()
 }
 
 /// The processes that rest here, the one that has rested longest first.
-pub(crate) fn all_resting(home: &Path) -> Vec<(Host, Rest)> {
+pub(crate) fn all_resting(home: &Path) -> Vec<Host> {
     let hosts = Host::all(home).into_iter();
     let mut found: Vec<_> = hosts
-        .filter_map(|host| Some((host.kept()?, host)))
-        .map(|(rest, host)| (host, rest))
+        .filter_map(|host| Some((host.kept()?.since, host)))
         .collect();
-    found.sort_by_key(|(_, rest)| rest.since);
-    found
-}
-
-/// What the process of a run had printed when that began, and must have printed by now if nothing came
-/// but what the run has.
-pub(crate) fn printed(run: &Path) -> Option<(u64, u64)> {
-    let stay = Stay::of(&Spec::load(run).ok()?)?;
-    let own = fs_err::metadata(run.join("out")).map_or(0, |meta| meta.len());
-    Some((stay.from, stay.from + own))
-}
-
-/// The process of this run has printed nothing in it.
-pub(crate) fn was_silent(run: &Path) -> bool {
-    let said = Host::of_run(run).map(|host| host.said());
-    printed(run).is_some_and(|(from, _)| said == Some(from))
-}
-
-/// How a run ended that went through a process of its own: what is said of the CLI is its.
-pub(crate) fn seen(run: &Path, end: End) -> End {
-    let Some(host) = Host::of_run(run) else {
-        return end;
-    };
-    let Ok(Some(of_cli)) = End::load(&host.folder) else {
-        return end;
-    };
-    let why = if end.why == Why::Exited {
-        of_cli.why
-    } else {
-        end.why
-    };
-    End { why, ..of_cli }
+    found.sort_by_key(|(since, _)| *since);
+    found.into_iter().map(|(_, host)| host).collect()
 }

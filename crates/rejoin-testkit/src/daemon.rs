@@ -106,6 +106,14 @@ impl Daemon {
         self.child.wait().unwrap();
     }
 
+    /// Until it has ended by itself.
+    #[track_caller]
+    pub fn wait_until_gone(mut self) {
+        crate::wait_for("the daemon to end", 30, || {
+            self.child.try_wait().unwrap().map(drop)
+        });
+    }
+
     /// As systemd would; its exit code.
     pub fn stop(mut self) -> i32 {
         crate::running::kill(self.pid(), "TERM");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rejoin_core::{TurnPlan, Way};
-use rejoin_hub::{HubLink, fault};
+use rejoin_hub::{HubLink, TurnRequest, fault};
 
 use super::stay::Stay;
 use super::{ALIKE, Host, alike};
@@ -100,7 +100,7 @@ impl<L: HubLink> Preparing<'_, L> {
 }
 
 /// What was asked for can be had of a process that serves several turns.
-pub(crate) fn may_stay(request: &rejoin_hub::TurnRequest) -> bool {
+pub(super) fn may_stay(request: &TurnRequest) -> bool {
     // The CLI would add up what they cost.
     request.max_cost.is_none() && !request.keep_background
 }

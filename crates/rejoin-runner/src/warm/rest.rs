@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use rejoin_agents::{Adapter, EndCause, Reading};
-use rejoin_core::{ConversationId, Micros, Outcome, TurnPlan, Way};
-use rejoin_hub::{AttemptPlan, Claimed, PinEnd, Settled};
+use rejoin_agents::Reading;
+use rejoin_core::{ConversationId, Micros, TurnPlan, Way};
+use rejoin_hub::{Claimed, PinEnd, Settled, TurnRequest};
 
 use super::launch::may_stay;
-use super::{ALIKE, Host, Rest, alike, all_resting, printed};
+use super::through::printed;
+use super::{ALIKE, Host, Rest, alike, all_resting};
 use crate::look::Looked;
-use crate::pump::Pumped;
-use crate::session::Sessions;
-use crate::shim::End;
 use crate::turn::Runner;
 
 /// It holds what the session holds that would be resumed, and was started as one would be now. Else:
@@ -42,54 +40,6 @@ async fn fits(rest: &Rest, looked: &Looked, alike: &str) -> Result<(), &'static 
         )) if entries.is_empty() && prompts.is_empty() => Ok(()),
         Ok(_) => Err("more was said in its session"),
         Err(_) => Err("its session cannot be read"),
-    }
-}
-
-/// The process of a run that is over, if it waits for the next prompt.
-pub(crate) fn rests(run: &Path, pumped: &Pumped) -> Option<Host> {
-    let well = pumped.ran.outcome == Outcome::Succeeded && pumped.deferred.is_none();
-    let rested = || matches!(End::load(run), Ok(Some(End { code: Some(0), .. })));
-    let host = Host::of_run(run).filter(|host| well && rested() && !host.has_ended())?;
-    // What it said since nobody has read.
-    let (_, read) = printed(run)?;
-    (host.said() == read).then_some(host)
-}
-
-/// A live run whose process went before it was told anything: nothing was printed in it (`silent`, known
-/// before the process was seen off) and nothing added to the session, which is as it was again.
-pub(crate) async fn unheard(
-    adapter: &'static dyn Adapter,
-    plan: &AttemptPlan,
-    run: &Path,
-    silent: bool,
-    pumped: &Pumped,
-) -> bool {
-    let by_itself = matches!(
-        pumped.cause,
-        EndCause::ByItself | EndCause::Unseen | EndCause::NotStarted
-    );
-    let (Some(before), true, true) = (&plan.confirmed, silent && by_itself, plan.live.is_some())
-    else {
-        return false;
-    };
-    let sessions = Sessions {
-        adapter,
-        home: Path::new(&plan.home),
-    };
-    let (file, cursor) = (&before.file, before.cursor.as_deref());
-    match sessions.read_on(&file.path, Some(file), cursor).await {
-        Ok((_, added)) => {
-            let nothing = added.entries.is_empty() && added.prompts.is_empty();
-            nothing && sessions.cut_back(file, run).is_ok()
-        }
-        Err(_) => false,
-    }
-}
-
-/// Ends the process of a run that is over, unless it rests: before anybody looks at its session.
-pub(crate) async fn see_off(run: &Path, pumped: &Pumped) {
-    if let (None, Some(host)) = (rests(run, pumped), Host::of_run(run)) {
-        host.end().await;
     }
 }
 
@@ -140,7 +90,7 @@ impl Runner {
         &self,
         c: ConversationId,
         looked: &Looked,
-        request: &rejoin_hub::TurnRequest,
+        request: &TurnRequest,
     ) -> bool {
         if self.config.warm.is_none() || !may_stay(request) {
             return false;
@@ -192,7 +142,7 @@ impl Runner {
         let most = self.config.warm.map_or(0, |warm| warm.most);
         let resting = all_resting(&self.config.home);
         let too_many = resting.len().saturating_sub(most);
-        let too_many = resting.into_iter().take(too_many).map(|(host, _)| host);
+        let too_many = resting.into_iter().take(too_many);
         // Only who gets hold of it may end it: a turn may have it by now.
         end_all(too_many.filter(Host::is_to_end)).await;
     }

@@ -19,6 +19,7 @@ use copy::Copy;
 
 /// The hidden command.
 pub const COMMAND: &str = "stay";
+const USAGE: &str = "rejoin: stay takes FOLDER AGENT FROM REST_MS BYTES; rejoin calls it itself";
 /// Nothing was said to the process: it is not there any more.
 const NOT_TAKEN: u8 = 76;
 /// What a process may take to be there after it was started.
@@ -28,6 +29,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const ON_ITS_WAY_OUT: Duration = Duration::from_millis(500);
 /// What belongs to a turn comes within this time after its last word.
 const TRAILS_FOR: Duration = Duration::from_secs(5);
+/// An order holds no more than 32 MiB, in quotes.
+const PIECE: usize = 1 << 20;
 /// Should news ever get lost, they are late by no more than this.
 const SAFETY: Duration = Duration::from_secs(1);
 
@@ -76,11 +79,15 @@ impl Stay {
 /// Its exit code says little: how the CLI ended is in that one's own `end.json`. If there is none, 0
 /// means that the process rests.
 pub fn main(args: &[String]) -> u8 {
+    let Some(stay) = Stay::read(args) else {
+        let _gone = writeln!(io::stderr(), "{USAGE}");
+        return 2;
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let (Some(stay), Ok(runtime)) = (Stay::read(args), runtime) else {
-        return 2;
+    let Ok(runtime) = runtime else {
+        return 1;
     };
     let code = runtime.block_on(turn(&stay)).unwrap_or_else(|error| {
         let _gone = writeln!(io::stderr(), "rejoin: {error}");
@@ -97,9 +104,7 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut said = lines_of_stdin();
-    let host = Host {
-        folder: stay.host.clone(),
-    };
+    let host = Host::at(&stay.host);
     let Some(mut shim) = reach(&host, stay.from == 0).await? else {
         return Ok(NOT_TAKEN);
     };
@@ -139,21 +144,19 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
         }
         tokio::select! {
             line = said.recv(), if open && here => {
-                let order = match line {
-                    Some(data) => {
-                        copy.told(&data);
-                        Order::Stdin { data }
-                    }
-                    None => Order::CloseStdin,
-                };
-                open = order != Order::CloseStdin;
-                let told = shim.order(order).await;
-                // Only one that says so was not told.
-                let refused = |e: &io::Error| e.kind() == io::ErrorKind::Other;
-                if !begun && told.as_ref().is_err_and(refused) {
-                    return Ok(NOT_TAKEN);
+                open = line.is_some();
+                if let Some(line) = &line {
+                    copy.told(line);
                 }
-                begun = true;
+                for order in orders(line.as_deref()) {
+                    let told = shim.order(order).await;
+                    // Only one that says so was not told.
+                    let refused = |e: &io::Error| e.kind() == io::ErrorKind::Other;
+                    if !begun && told.as_ref().is_err_and(refused) {
+                        return Ok(NOT_TAKEN);
+                    }
+                    begun = true;
+                }
             },
             news = tokio::time::timeout(SAFETY, shim.news()), if here => {
                 here = !matches!(news, Ok(News::HungUp));
@@ -163,6 +166,20 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
             _ = terminate.recv() => drop(shim.order(Order::Stop).await),
         }
     }
+}
+
+/// A line for its stdin, in pieces; none is left to come.
+fn orders(line: Option<&str>) -> Vec<Order> {
+    let Some(mut rest) = line else {
+        return vec![Order::CloseStdin];
+    };
+    let mut orders = vec![];
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
+        orders.push(Order::Stdin { data: piece.into() });
+        rest = after;
+    }
+    orders
 }
 
 /// A process that was just started may not listen yet.
@@ -237,5 +254,26 @@ mod tests {
         assert_eq!(args[0], COMMAND);
         assert_eq!(Stay::read(&args[1..]), Some(stay));
         assert_eq!(Stay::read(&args[2..]), None);
+    }
+
+    #[test]
+    fn a_long_line_is_told_in_pieces() {
+        assert_eq!(orders(None), [Order::CloseStdin]);
+        let told = |line: &str| -> Vec<String> {
+            let orders = orders(Some(line)).into_iter();
+            orders
+                .map(|order| {
+                    let Order::Stdin { data } = order else {
+                        panic!("{order:?}")
+                    };
+                    data
+                })
+                .collect()
+        };
+        assert_eq!(told("short\n"), ["short\n"]);
+        // Three bytes each, so that a piece would end within one.
+        let line = "\u{2019}".repeat(PIECE) + "\n";
+        let pieces = told(&line);
+        assert_eq!((pieces.len(), pieces.concat() == line), (4, true));
     }
 }

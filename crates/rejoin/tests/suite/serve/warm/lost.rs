@@ -8,11 +8,13 @@ use rejoin_testkit::{
 use serde_json::{Value, json};
 
 use super::{process, say, verdict};
+use crate::suite::crashes::points::POINTS;
 
 on_both_claudes!(
     it_was_killed_while_it_rested,
     the_daemon_was_killed_while_it_rested,
     the_daemon_was_killed_in_the_middle,
+    the_daemon_dies_at_every_step,
     cancelled_in_the_middle,
     a_command_without_the_daemon,
     who_stands_between_is_killed,
@@ -138,6 +140,40 @@ fn the_daemon_was_killed_in_the_middle(world: World) {
     assert_eq!((verdict(&turn), process(&world)), ("live", pid), "{turn:#}");
     drop(daemon);
     world.assert_quiet();
+}
+
+/// B-01: wherever it dies, the turn is run once and told once.
+fn the_daemon_dies_at_every_step(mut world: World) {
+    let daemon = world.serve(&[]);
+    say(&world, &daemon, 1, &[]);
+    drop(daemon);
+    let mut told = vec![user(1), answer(1)];
+    let begin = POINTS.iter().position(|it| *it == "after_look").unwrap();
+    for (n, point) in (2..).step_by(2).zip(&POINTS[begin..]) {
+        // One process rests, when the daemon is killed on its next turn.
+        let daemon = world.serve(&[]);
+        told.push(user(n));
+        daemon.say("k", &format!("{} #s:a{n}", user(n)), &[]);
+        assert_shown(&world.model.last(), &told);
+        daemon.kill();
+        told.extend([answer(n), user(n + 1)]);
+        world.set("REJOIN_FAIL", point);
+        let daemon = world.serve(&[]);
+        let text = format!("{} #s:a{}", user(n + 1), n + 1);
+        let sent = daemon.post("/api/send", &json!({"key": "k", "text": text}));
+        daemon.wait_until_gone();
+        world.unset("REJOIN_FAIL");
+        let daemon = world.serve(&[]);
+        let path = format!("/api/turns/{}", sent.ok()["turn_id"].as_str().unwrap());
+        let turn = ended(&daemon, &path);
+        assert_eq!(turn["status"], "succeeded", "{point}: {turn:#}");
+        assert_shown(&world.model.last(), &told);
+        told.push(answer(n + 1));
+        drop(daemon);
+        world.assert_quiet();
+    }
+    let asked = world.model.requests().len();
+    assert_eq!(asked, told.len() / 2, "none was run twice");
 }
 
 fn cancelled_in_the_middle(world: World) {
