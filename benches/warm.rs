@@ -8,30 +8,37 @@
 
 use std::time::{Duration, Instant};
 
-use rejoin_testkit::{CLAUDE_NEW, CLAUDE_OLD, Daemon, World};
+use rejoin_testkit::{CLAUDE_197, CLAUDE_325, CODEX_166, Cli, Daemon, GEMINI_061, OPENCODE, World};
 use serde_json::json;
 
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 
 fn main() {
     let rounds = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(15);
+    let agents: [(&str, &'static dyn Cli, &str); 5] = [
+        ("Claude Code 2.1.197", &CLAUDE_197, "edit"),
+        ("Claude Code 2.1.325", &CLAUDE_325, "edit"),
+        ("Codex, asking", &CODEX_166, "ask"),
+        ("Gemini CLI, asking", &GEMINI_061, "ask"),
+        ("OpenCode", &OPENCODE, "edit"),
+    ];
     println!(
-        "| Claude Code | `resumed`, `[serve] warm = 0` | `resumed`, process may stay | `live` | live / resumed |\n|---|--:|--:|--:|--:|"
+        "| | `resumed`, `[serve] warm = 0` | `resumed`, process may stay | `live` | live / resumed |\n|---|--:|--:|--:|--:|"
     );
-    for version in [CLAUDE_OLD, CLAUDE_NEW] {
-        let Some(warm) = World::claude(REJOIN, version) else {
-            println!("{version} is not installed");
+    for (name, cli, mode) in agents {
+        let Some(warm) = World::of(REJOIN, cli) else {
+            println!("{name} is not installed");
             continue;
         };
-        let mut cold = World::claude(REJOIN, version).unwrap();
+        let mut cold = World::of(REJOIN, cli).unwrap();
         cold.set("REJOIN_SERVE_WARM", "0");
         let (with, without) = (warm.serve(&[]), cold.serve(&[]));
         let mut took = [vec![], vec![], vec![]];
         for round in 0..=rounds {
             let expected = |verdict| if round == 0 { "started" } else { verdict };
-            took[0].push(turn(&cold, &without, "k", expected("resumed")));
-            took[1].push(turn(&warm, &with, "anew", expected("resumed")));
-            took[2].push(turn(&warm, &with, "live", expected("live")));
+            took[0].push(turn(&cold, &without, "k", mode, expected("resumed")));
+            took[1].push(turn(&warm, &with, "anew", mode, expected("resumed")));
+            took[2].push(turn(&warm, &with, "live", mode, expected("live")));
             with.post("/api/conversations/anew/reload", &json!({})).ok();
         }
         let [plain, anew, live] = took.map(|mut all| {
@@ -41,16 +48,17 @@ fn main() {
             all[all.len() / 2].as_secs_f64() * 1e3
         });
         println!(
-            "| {version} ({rounds} rounds) | {plain:.0} ms | {anew:.0} ms | {live:.0} ms | {:.2} |",
+            "| {name} ({rounds} rounds) | {plain:.0} ms | {anew:.0} ms | {live:.0} ms | {:.2} |",
             live / plain
         );
     }
 }
 
 /// From the request to the end of the turn.
-fn turn(world: &World, daemon: &Daemon, key: &str, verdict: &str) -> Duration {
+fn turn(world: &World, daemon: &Daemon, key: &str, mode: &str, verdict: &str) -> Duration {
     let workdir = world.work();
-    let body = json!({"key": key, "text": "hello #s:a1", "workdir": workdir.to_str().unwrap()});
+    let workdir = workdir.to_str().unwrap();
+    let body = json!({"key": key, "text": "hello #s:a1", "workdir": workdir, "permission": mode});
     let since = Instant::now();
     let turn = daemon.post("/api/send?wait=true", &body).ok();
     let took = since.elapsed();

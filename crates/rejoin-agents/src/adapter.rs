@@ -108,9 +108,13 @@ pub trait Adapter: Send + Sync {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec;
 
-    /// If its process takes one prompt after the other on stdin, and answers each for itself: what finds
-    /// the end of a turn in what it prints.
-    fn stays(&self) -> Option<Box<dyn StayReader>> {
+    /// In such turns its process takes one prompt after the other on stdin, and answers each for itself.
+    fn stays(&self, _envelope: &Envelope) -> bool {
+        false
+    }
+
+    /// Finds the end of a turn in what such a process prints.
+    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
         None
     }
 

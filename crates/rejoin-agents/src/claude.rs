@@ -89,7 +89,11 @@ impl Adapter for Claude {
         command::command(order)
     }
 
-    fn stays(&self) -> Option<Box<dyn StayReader>> {
+    fn stays(&self, _envelope: &Envelope) -> bool {
+        true
+    }
+
+    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
         Some(Box::<stay::Reader>::default())
     }
 

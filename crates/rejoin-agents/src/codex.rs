@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{Envelope, Runtime, SessionId};
+use rejoin_core::{Envelope, PermissionMode, Runtime, SessionId};
 
 use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
 use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{Ancestor, HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
+use crate::stay::StayReader;
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
 
@@ -92,6 +93,14 @@ impl Adapter for Codex {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
+    }
+
+    fn stays(&self, envelope: &Envelope) -> bool {
+        envelope.mode == PermissionMode::Ask
+    }
+
+    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
+        Some(Box::<dialogue::Stays>::default())
     }
 
     /// What its own `fork` writes needs the parent's file for ever, and reads it while that may be

@@ -10,6 +10,7 @@ use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::overlay::Overlay;
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
+use crate::stay::StayReader;
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
 
@@ -95,6 +96,14 @@ impl Adapter for Gemini {
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
+    }
+
+    fn stays(&self, envelope: &Envelope) -> bool {
+        envelope.mode == PermissionMode::Ask
+    }
+
+    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
+        Some(Box::<acp::Stays>::default())
     }
 
     fn forking(&self) -> Forking {

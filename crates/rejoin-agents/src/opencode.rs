@@ -13,6 +13,7 @@ use crate::environment::EnvRules;
 use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::session::{ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader};
+use crate::stay::StayReader;
 use crate::stream::StreamParser;
 use crate::terminal::TerminalOrder;
 
@@ -100,6 +101,14 @@ impl Adapter for OpenCode {
         command::command(order)
     }
 
+    fn stays(&self, _envelope: &Envelope) -> bool {
+        true
+    }
+
+    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
+        Some(Box::<serve::Stays>::default())
+    }
+
     fn forking(&self) -> Forking {
         Forking::Within(session::ALONE)
     }
@@ -120,8 +129,8 @@ impl Adapter for OpenCode {
         Box::new(stream::Stream::default())
     }
 
-    fn in_dialogue(&self, _dialogue: &str) -> Box<dyn StreamParser> {
-        Box::new(dialogue::Dialogue::default())
+    fn in_dialogue(&self, dialogue: &str) -> Box<dyn StreamParser> {
+        Box::new(dialogue::Dialogue::of(dialogue))
     }
 
     fn environment(&self) -> EnvRules {

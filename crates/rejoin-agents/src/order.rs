@@ -40,9 +40,16 @@ pub struct RunOrder<'a> {
     pub neutral: Neutral,
     /// There is somebody who could answer what the CLI asks.
     pub asks: bool,
+    /// Its process may be kept for further turns, or is one that was kept.
+    pub stays: bool,
 }
 
 impl RunOrder<'_> {
+    /// It goes on in a process that is there.
+    pub fn is_live(&self) -> bool {
+        self.plan.session().is_some_and(|it| it.way() == Way::Live)
+    }
+
     /// The session this run will write.
     pub fn session(&self) -> &SessionId {
         match self.plan.session() {

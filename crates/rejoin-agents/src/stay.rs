@@ -8,6 +8,15 @@ pub trait StayReader {
     fn told(&mut self, line: &[u8]);
 
     fn standing(&self) -> Standing;
+
+    /// How many processes it is while it rests.
+    fn processes(&self) -> usize {
+        1
+    }
+}
+
+pub(crate) fn contains(line: &[u8], word: &[u8]) -> bool {
+    line.windows(word.len()).any(|part| part == word)
 }
 
 /// How far a turn has come.

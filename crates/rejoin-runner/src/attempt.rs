@@ -93,7 +93,8 @@ impl<L: HubLink> Preparing<'_, L> {
                 (PinStart::New(self.link.clock().pin_id()?), None)
             }
         };
-        if let Some(confirmed) = &mut confirmed {
+        // Not from a process that writes it.
+        if let Some(confirmed) = confirmed.as_mut().filter(|_| !is_live(plan)) {
             let file = confirmed.file.clone();
             confirmed.file = out_of_the_way(looked, file, &claimed.request.envelope)?;
         }
@@ -116,11 +117,15 @@ impl<L: HubLink> Preparing<'_, L> {
         let home = text(&looked.home)?;
         let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
         let tool_servers = looked.adapter.tool_servers(&read);
+        let host = self.host(plan, &prompt_id);
+        let turn = claimed.turn.id.to_string();
+        // What outlives the turn is not marked as part of it.
+        let mark = host.as_ref().and_then(Host::mark).unwrap_or(&turn);
         let order = RunOrder {
             plan,
             composed: &composed,
             new_session: &new_session,
-            turn: &claimed.turn.id.to_string(),
+            turn: mark,
             home: &home,
             place: session_file.as_deref(),
             origin: forked.map(|_| origin.as_str()),
@@ -136,9 +141,9 @@ impl<L: HubLink> Preparing<'_, L> {
             outside: &outside,
             neutral: looked.binary.facts.neutral,
             asks: self.config.asks == Asks::Somebody,
+            stays: host.is_some(),
         };
         let session = order.session().clone();
-        let host = self.host(plan, &prompt_id);
         let mut command = looked.adapter.command(&order);
         if forked.is_some() {
             command = looked

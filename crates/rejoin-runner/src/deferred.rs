@@ -33,7 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stands {
     Over,
-    /// In nobody's hands, until its question is answered.
+    /// In nobody's hands, until its question is answered or somebody takes it up.
     Rests,
 }
 

@@ -75,10 +75,7 @@ impl Runner {
             }
             Err(error @ Error::Hub(_)) => Err(error),
             // The turn says so itself.
-            Err(error) => {
-                self.not_started(claimed, &error).await?;
-                Ok(Stands::Over)
-            }
+            Err(error) => self.not_started(claimed, &error).await,
         }
     }
 
@@ -312,15 +309,18 @@ impl Runner {
         Ok(self.hub.hold_back(claimed, class, why).await?)
     }
 
-    /// It could not even be tried: said so in the turn, and the message stays. If its CLI runs all
-    /// the same, the turn is left to whoever comes next.
-    async fn not_started(&self, claimed: &Claimed, error: &Error) -> Result<()> {
+    /// It could not even be tried: said so in the turn, and the message stays. If a CLI was started for it
+    /// all the same, the turn is taken up like one that somebody else left.
+    async fn not_started(&self, claimed: &Claimed, error: &Error) -> Result<Stands> {
         let written_ahead = self.hub.running_attempt(claimed.turn.id).await?;
         let mut pin = PinEnd::None;
         if let Some(attempt) = &written_ahead {
             let folder = run_folder(&self.config, claimed, &attempt.prompt_id);
             if folder.exists() && !void(&folder).map_err(Error::io("calling off a run"))? {
-                return Ok(());
+                let turn = claimed.turn.id;
+                tracing::warn!(%turn, %error, "A turn went wrong and is taken up again");
+                self.hub.let_go(claimed).await?;
+                return Ok(Stands::Rests);
             }
             pin = PinEnd::Untouched(attempt.pin);
         }
@@ -335,7 +335,8 @@ impl Runner {
         };
         let attempt = written_ahead.map(|a| a.n);
         let settled = without_a_run(TurnStatus::Failed, failure, attempt, pin);
-        self.finish(claimed, &settled).await
+        self.finish(claimed, &settled).await?;
+        Ok(Stands::Over)
     }
 
     /// Nobody can say any more whether it ran, so it is not tried again.

@@ -1,5 +1,5 @@
-//! Stands between a shim and OpenCode's server, which speaks HTTP: starts it for one turn, passes on
-//! what it reports as lines and what is answered as requests, and ends it. What is said is
+//! Stands between a shim and OpenCode's server, which speaks HTTP: starts it, passes on what it reports
+//! as lines and what is answered as requests, one turn after the other, and ends it when stdin is closed. What is said is
 //! `rejoin_agents::serve`.
 
 mod events;
@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rejoin_agents::serve::{AnswerTo, Desk, END, SESSION, ServeAnswer, ServeOrder};
+use rejoin_agents::serve::{AnswerTo, Decides, Desk, END, SESSION, ServeAnswer, ServeOrder};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
@@ -64,11 +64,39 @@ async fn turn(args: &[String]) -> Result<u8, String> {
         server = Server::start(program, args, &order.folder) => server?,
         code = wishes.next() => return Ok(code),
     };
-    let over = led(&server, &order, &mut stdin, &mut wishes).await;
+    let over = turns(&server, order, &mut stdin, &mut wishes).await;
     server.end().await;
     match over? {
         Over::Idle => Ok(0),
         Over::Signal(code) => Ok(code),
+    }
+}
+
+/// One after the other, until nobody can order any more.
+async fn turns(
+    server: &Server,
+    first: ServeOrder,
+    stdin: &mut Lines,
+    wishes: &mut Wishes,
+) -> Result<Over, String> {
+    let mut order = first;
+    loop {
+        if let Over::Signal(code) = led(server, &order, stdin, wishes).await? {
+            return Ok(Over::Signal(code));
+        }
+        order = loop {
+            let line = tokio::select! {
+                line = stdin.next() => line?,
+                code = wishes.next() => return Ok(Over::Signal(code)),
+            };
+            let Some(line) = line else {
+                return Ok(Over::Idle);
+            };
+            // An answer may come too late.
+            if let Ok(order) = serde_json::from_slice(&line) {
+                break order;
+            }
+        };
     }
 }
 
@@ -98,7 +126,8 @@ async fn led(
         session,
         events,
         desk: Desk::default(),
-        listens: true,
+        listens: order.decides == Decides::Person,
+        hears: true,
         failed: false,
     };
     let over = tokio::select! {
@@ -123,8 +152,10 @@ struct Turn<'a> {
     session: String,
     events: Events,
     desk: Desk,
-    /// Somebody can still say something.
+    /// A person can still say something.
     listens: bool,
+    /// Stdin is open.
+    hears: bool,
     failed: bool,
 }
 
@@ -138,7 +169,7 @@ impl Turn<'_> {
             };
             let news = tokio::select! {
                 news = timeout(patience, self.events.next()) => news,
-                line = stdin.next(), if self.listens => {
+                line = stdin.next(), if self.hears => {
                     match line? {
                         Some(line) => self.answer(&line).await?,
                         None => self.nobody_is_left().await?,
@@ -169,7 +200,7 @@ impl Turn<'_> {
             "permission.asked" => {
                 self.desk.asked(id);
                 if !self.listens {
-                    self.nobody_is_left().await?;
+                    self.decide().await?;
                 }
             }
             "permission.replied" => {
@@ -210,10 +241,20 @@ impl Turn<'_> {
 
     /// Stdin is closed: what is asked from now on would be asked for ever.
     async fn nobody_is_left(&mut self) -> Result<(), String> {
-        self.listens = false;
+        (self.listens, self.hears) = (false, false);
+        self.decide().await
+    }
+
+    /// What no person is asked.
+    async fn decide(&mut self) -> Result<(), String> {
         for id in self.desk.undecided() {
-            let no = json!({"reply": "reject", "message": self.order.nobody});
-            let now = self.desk.decided(&id, no);
+            let said = match self.order.decides {
+                Decides::Yes => json!({"reply": "once"}),
+                Decides::Person | Decides::Nobody => {
+                    json!({"reply": "reject", "message": self.order.nobody})
+                }
+            };
+            let now = self.desk.decided(&id, said);
             self.permit(now).await?;
         }
         Ok(())

@@ -8,7 +8,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::stay::{Standing, StayReader};
+use crate::stay::{Standing, StayReader, contains};
 
 const OF_INTEREST: [&[u8]; 4] = [
     b"\"result\"",
@@ -16,10 +16,6 @@ const OF_INTEREST: [&[u8]; 4] = [
     b"\"task_started\"",
     b"\"run_in_background\":true",
 ];
-
-fn contains(line: &[u8], word: &[u8]) -> bool {
-    line.windows(word.len()).any(|part| part == word)
-}
 
 /// What one turn printed so far.
 #[derive(Debug, Default)]

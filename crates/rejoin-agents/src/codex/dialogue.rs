@@ -18,9 +18,11 @@ use crate::session::text_mark;
 mod approvals;
 mod items;
 mod reader;
+mod stay;
 mod wire;
 
 pub(super) use reader::Reader;
+pub(super) use stay::Stays;
 
 /// What a run says first has ids of its own; the server counts its requests from zero.
 const HELLO: &str = "rejoin-hello";
@@ -70,7 +72,11 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     CommandSpec {
         args,
         prompt_mark: Some(text_mark(&prompt)),
-        stdin: opening(order, session.as_deref()),
+        stdin: if order.is_live() {
+            thread(order, session.as_deref())
+        } else {
+            opening() + &thread(order, session.as_deref())
+        },
         hold_stdin: true,
         close_stdin_on: vec!["method:turn/completed".into(), format!("id:{END}")],
         dialogue: serde_json::to_string(&Dialogue { prompt, session }).ok(),
@@ -78,12 +84,16 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     }
 }
 
-/// Everything up to the session. The prompt follows when the server has said what holds there.
-fn opening(order: &RunOrder<'_>, session: Option<&str>) -> String {
+fn opening() -> String {
     let hello = json!({"id": HELLO, "method": "initialize", "params": {
         "clientInfo": {"name": "rejoin", "title": "rejoin", "version": env!("CARGO_PKG_VERSION")},
         "capabilities": {"experimentalApi": true, "optOutNotificationMethods": UNHEARD},
     }});
+    format!("{hello}\n{}\n", json!({"method": "initialized"}))
+}
+
+/// The session. The prompt follows when the server has said what holds there.
+fn thread(order: &RunOrder<'_>, session: Option<&str>) -> String {
     // All of it on every run: the server would go on with what the session remembers.
     let mut params = json!({
         "cwd": order.folder,
@@ -102,6 +112,8 @@ fn opening(order: &RunOrder<'_>, session: Option<&str>) -> String {
         }
         None => "thread/start",
     };
-    let thread = json!({"id": THREAD, "method": method, "params": params});
-    format!("{hello}\n{}\n{thread}\n", json!({"method": "initialized"}))
+    format!(
+        "{}\n",
+        json!({"id": THREAD, "method": method, "params": params})
+    )
 }

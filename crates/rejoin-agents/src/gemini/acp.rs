@@ -16,7 +16,10 @@ use crate::stream::{End, Ran, Reply, Say, StreamParser};
 
 mod asks;
 mod call;
+mod stay;
 mod wire;
+
+pub(super) use stay::Stays;
 
 use asks::Asks;
 use wire::{Asking, Call, Update, refusal, request};
@@ -46,11 +49,23 @@ pub(super) struct Opening {
     pub(super) prompt: String,
     /// It was to keep its meaning for the CLI.
     pub(super) raw: bool,
+    /// The process is there, with the session.
+    #[serde(default)]
+    pub(super) live: bool,
+}
+
+/// Is answered at once, and changes nothing.
+fn quiet(session: &Value) -> String {
+    let params = json!({"sessionId": session, "modeId": MODE});
+    request(QUIET, "session/set_mode", &params)
 }
 
 impl Opening {
     /// The first line said.
-    pub(super) fn hello() -> String {
+    pub(super) fn first(&self) -> String {
+        if let (true, Some(session)) = (self.live, &self.session) {
+            return quiet(&json!(session));
+        }
         let nothing =
             json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
         let params = json!({"protocolVersion": 1, "clientCapabilities": nothing});
@@ -97,10 +112,12 @@ pub(super) struct Dialogue {
 
 impl Dialogue {
     pub(super) fn new(dialogue: &str) -> Self {
+        let opening: Opening = serde_json::from_str(dialogue).unwrap_or_default();
+        let session = opening.session.clone().filter(|_| opening.live);
         Self {
-            opening: serde_json::from_str(dialogue).unwrap_or_default(),
+            opening,
             phase: Phase::Opening,
-            session: None,
+            session,
             replayed: false,
             rounds: 0,
             says: vec![],
@@ -184,7 +201,8 @@ impl Dialogue {
                 Some(vec![])
             }
             (SESSION | QUIET, None) if self.phase == Phase::Opening => {
-                let events = if quiet { vec![] } else { self.opened(result) };
+                let is_open = quiet && !self.opening.live;
+                let events = if is_open { vec![] } else { self.opened(result) };
                 self.go_on();
                 Some(events)
             }
@@ -195,8 +213,8 @@ impl Dialogue {
     fn opened(&mut self, result: &Value) -> Vec<EventBody> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let known = self.opening.session.clone();
-        // One that was just begun has no history.
-        self.replayed = known.is_some();
+        // One that was just begun has no history, and one that is there does not tell it.
+        self.replayed = known.is_some() && !self.opening.live;
         self.session = known.or_else(|| text(&result["sessionId"]));
         let model = text(&result["models"]["currentModelId"]);
         let mode = text(&result["modes"]["currentModeId"]);
@@ -212,9 +230,7 @@ impl Dialogue {
         let session = json!(self.session);
         if std::mem::take(&mut self.replayed) {
             self.rounds += 1;
-            let params = json!({"sessionId": session, "modeId": MODE});
-            let line = request(QUIET, "session/set_mode", &params);
-            self.say(format!("{QUIET} {}", self.rounds), line);
+            self.say(format!("{QUIET} {}", self.rounds), quiet(&session));
         } else {
             let prompt = [json!({"type": "text", "text": self.opening.prompt})];
             let params = json!({"sessionId": session, "prompt": prompt});

@@ -42,11 +42,12 @@ fn dialogue(order: &RunOrder<'_>) -> CommandSpec {
         session,
         prompt: neutral::plain(order),
         raw: order.raw,
+        live: order.is_live(),
     };
     CommandSpec {
         args,
         prompt_mark: Some(neutral::mark(&opening.prompt)),
-        stdin: Opening::hello(),
+        stdin: opening.first(),
         hold_stdin: true,
         close_stdin_on: Opening::last_words(),
         dialogue: serde_json::to_string(&opening).ok(),

@@ -20,7 +20,7 @@ const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 /// A session remembers its model and nothing else, so everything is said again on every run. The
 /// prompt goes by stdin, to its end: an argument with a space in it arrives in quotes.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
-    if order.envelope.mode == PermissionMode::Ask {
+    if order.envelope.mode == PermissionMode::Ask || order.stays {
         return serve::command(order);
     }
     let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
@@ -55,7 +55,7 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> String {
     }
 }
 
-fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
+pub(super) fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
     let scene = Scene {
         agent: &agent(order),
         rules: &permission::rules(order.envelope),

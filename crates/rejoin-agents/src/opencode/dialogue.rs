@@ -7,7 +7,7 @@ use rejoin_core::{Asked, EventBody, Given};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::serve::{END, SESSION};
+use super::serve::{ASKS_NOBODY, END, SESSION};
 use super::stream::Stream;
 use super::tool::ToolPart;
 use crate::stream::{End, Ran, Reply, StreamParser};
@@ -18,6 +18,8 @@ use asking::Asking;
 
 #[derive(Default)]
 pub(super) struct Dialogue {
+    /// What is asked is not put to a person: the bridge decides.
+    alone: bool,
     stream: Stream,
     asking: Asking,
     /// Tools that have begun and not ended, by their call.
@@ -72,6 +74,13 @@ impl StreamParser for Dialogue {
 }
 
 impl Dialogue {
+    pub(super) fn of(dialogue: &str) -> Self {
+        Self {
+            alone: dialogue == ASKS_NOBODY,
+            ..Self::default()
+        }
+    }
+
     /// None: not understood.
     fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
         let Event {
@@ -84,6 +93,7 @@ impl Dialogue {
                 Some(self.stream.session(Some(named)))
             }
             "message.part.updated" => self.part(properties["part"].take()),
+            "permission.asked" | "question.asked" if self.alone => Some(vec![]),
             "permission.asked" => {
                 let call = properties["tool"]["callID"].as_str().unwrap_or_default();
                 self.asking.permission(&properties, self.running.get(call))

@@ -1,24 +1,26 @@
-//! A turn that asks. `run` cannot be answered, so the CLI's server is started, and a hidden command of
-//! rejoin (the bridge, `rejoin/src/opencode_bridge.rs`) speaks with it over loopback: it is told what
+//! A turn that asks, or whose process is kept for the next. `run` can do neither, so the CLI's server is
+//! started, and a hidden command of rejoin (the bridge, `rejoin/src/opencode_bridge.rs`) speaks with it over loopback: it is told what
 //! to do in its first line of stdin, prints what the server reports as lines, and takes answers as
 //! further lines. Here are the words of both sides.
 //!
 //! Measured on 1.18.33. `opencode acp` was left: it cannot be asked questions, a denial ends the turn
 //! without a word, and its usage is that of the last step alone.
 
-use rejoin_core::TurnPlan;
+use rejoin_core::{PermissionMode, TurnPlan};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::command::{Scene, agent, prompt};
+use super::command::{self, Scene, agent, prompt};
 use super::permission;
 use crate::denial::NOT_ALLOWED;
 use crate::order::{CommandSpec, RunOrder};
 use crate::session::text_mark;
 
 mod desk;
+mod stay;
 
 pub use desk::{Desk, Pending};
+pub(super) use stay::Stays;
 
 /// The hidden command.
 pub const BRIDGE: &str = "opencode-bridge";
@@ -40,12 +42,16 @@ const FLAGS: &[&str] = &[
     "--mdns=false",
 ];
 
+/// What is told to whoever reads the run.
+const ASKS: &str = "serve";
+pub(super) const ASKS_NOBODY: &str = "serve, alone";
+
 const GUARD: &str = include_str!("guard.js");
 /// Beneath the CLI's home. Another content needs another name.
 const GUARD_FILE: &str = "rejoin/guard-1.js";
 pub(super) const GUARD_TOLD: &str = "REJOIN_OPENCODE_GUARD";
 
-/// The first line.
+/// A turn: the first line, and each further one that is no answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServeOrder {
     pub folder: String,
@@ -57,11 +63,33 @@ pub struct ServeOrder {
     pub begin: Value,
     /// The body of the request that holds the prompt.
     pub prompt: Value,
-    /// Said to what is asked after stdin was closed.
+    pub decides: Decides,
+    /// Said to what is asked when nobody is there, or not any more: stdin was closed.
     pub nobody: String,
 }
 
-/// Each further line.
+/// Who decides what the rules leave open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decides {
+    /// Whoever writes to stdin.
+    Person,
+    Nobody,
+    /// Everything is allowed.
+    Yes,
+}
+
+impl Decides {
+    fn of(mode: PermissionMode) -> Self {
+        match mode {
+            PermissionMode::Ask => Self::Person,
+            PermissionMode::Full => Self::Yes,
+            PermissionMode::ReadOnly | PermissionMode::Edit => Self::Nobody,
+        }
+    }
+}
+
+/// Each other line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServeAnswer {
     pub to: AnswerTo,
@@ -92,6 +120,7 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     args.extend(order.extra_args.iter().cloned());
     let text = prompt(order);
     let agent = agent(order);
+    let asks = order.envelope.mode == PermissionMode::Ask;
     let mut body = json!({"agent": agent, "parts": [{"type": "text", "text": text}]});
     if let Some(model) = order.model {
         let (provider, model) = model.split_once('/').unwrap_or((model, ""));
@@ -107,6 +136,7 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
         // Without a title it costs one more request.
         begin: json!({"title": "rejoin"}),
         prompt: body,
+        decides: Decides::of(order.envelope.mode),
         nobody: NOT_ALLOWED.to_owned(),
     };
     CommandSpec {
@@ -116,9 +146,13 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
         stdin: line(&told),
         hold_stdin: true,
         close_stdin_on: vec![END.to_owned()],
-        dialogue: Some("serve".to_owned()),
+        dialogue: Some(if asks { ASKS } else { ASKS_NOBODY }.to_owned()),
         env: env(order, &agent),
-        files: vec![(GUARD_FILE.to_owned(), GUARD.to_owned())],
+        files: if asks {
+            vec![(GUARD_FILE.to_owned(), GUARD.to_owned())]
+        } else {
+            vec![]
+        },
         ..CommandSpec::default()
     }
 }
@@ -131,6 +165,9 @@ pub(super) fn forked(mut resume: CommandSpec) -> Option<CommandSpec> {
 }
 
 fn env(order: &RunOrder<'_>, agent: &str) -> Vec<(String, String)> {
+    if order.envelope.mode != PermissionMode::Ask {
+        return command::env(order);
+    }
     let mut rules = permission::rules_in_dialogue(order.envelope, order.asks);
     // Given back by the plugin, if that is there.
     let bash = rules.withhold("bash");

@@ -209,6 +209,7 @@ impl Bench<'_> {
             raw: false,
             neutral: self.neutral,
             asks: false,
+            stays: false,
         };
         let mut command = self.adapter.command(&order);
         if forking.is_some() {

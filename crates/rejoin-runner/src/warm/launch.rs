@@ -30,7 +30,7 @@ impl<L: HubLink> Preparing<'_, L> {
             return self.live.map(|(host, _)| host.clone());
         }
         let stays = self.config.warm.is_some()
-            && self.looked.adapter.stays().is_some()
+            && self.looked.adapter.stays(&self.claimed.request.envelope)
             && !forks(plan)
             && may_stay(&self.claimed.request);
         stays.then(|| Host::new(&self.config.home, self.claimed.conversation.id, id))

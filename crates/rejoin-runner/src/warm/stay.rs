@@ -99,7 +99,7 @@ pub fn main(args: &[String]) -> u8 {
 }
 
 async fn turn(stay: &Stay) -> io::Result<u8> {
-    let reader = rejoin_agents::adapter(&stay.agent).and_then(Adapter::stays);
+    let reader = rejoin_agents::adapter(&stay.agent).and_then(Adapter::stay_reader);
     let reader = reader.ok_or(io::ErrorKind::InvalidInput)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -108,7 +108,7 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
     let Some(mut shim) = reach(&host, stay.from == 0).await? else {
         return Ok(NOT_TAKEN);
     };
-    let hello = shim.hello();
+    let (hello, processes) = (shim.hello(), reader.processes());
     let mut copy = Copy::new(&stay.host, stay.from, reader)?;
     let (mut begun, mut open, mut here) = (false, true, true);
     let mut over_at = None;
@@ -128,7 +128,7 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
             // While it was looked at it may have said more.
             let rests = may_rest
                 && here
-                && is_fit(&host, hello, stay.bytes).await
+                && is_fit(&host, hello, processes, stay.bytes).await
                 && copy.on()? == Standing::Over(true);
             if rests && shim.order(Order::Rest { ms }).await.is_ok() {
                 return Ok(0);
@@ -196,21 +196,27 @@ async fn reach(host: &Host, is_new: bool) -> io::Result<Option<ShimLink>> {
 }
 
 /// It has nothing running, and is small enough.
-async fn is_fit(host: &Host, at: Hello, bytes: u64) -> bool {
+async fn is_fit(host: &Host, at: Hello, processes: usize, bytes: u64) -> bool {
     let since = Instant::now();
-    while !is_alone(at) {
+    let own = loop {
+        let running = running(at);
+        if running.len() == processes && running.contains(&at.cli) {
+            break running;
+        }
         if since.elapsed() > ON_ITS_WAY_OUT {
             return false;
         }
         tokio::time::sleep(LOOK_AGAIN).await;
-    }
-    host.said() <= MOST_SAID && resident(at.cli).is_some_and(|size| size <= bytes)
+    };
+    let size: Option<u64> = own.into_iter().map(resident).sum();
+    host.said() <= MOST_SAID && size.is_some_and(|size| size <= bytes)
 }
 
 /// What it left behind is below its shim, if not below itself.
-fn is_alone(at: Hello) -> bool {
+fn running(at: Hello) -> Vec<i32> {
     let below = tree::below(&tree::all(), &[at.pid], &[]);
-    below.iter().all(|it| it.zombie || it.pid == at.cli)
+    let alive = below.iter().filter(|it| !it.zombie);
+    alive.map(|it| it.pid).collect()
 }
 
 fn resident(pid: i32) -> Option<u64> {

@@ -18,7 +18,7 @@ on_every_cli!(
 
 /// Where the process of an agent stays up, its next turn is `live`.
 fn goes_on(turn: &Value) -> &'static str {
-    if turn["agent"] == "claude" {
+    if turn["agent"] == "claude" || turn["agent"] == "opencode" {
         "live"
     } else {
         "resumed"

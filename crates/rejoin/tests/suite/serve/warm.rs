@@ -7,6 +7,7 @@
 
 mod bounds;
 mod lost;
+mod others;
 
 use rejoin_testkit::{Daemon, World, answer, assert_shown, on_both_claudes, said, user, wait_for};
 use serde_json::{Value, json};
