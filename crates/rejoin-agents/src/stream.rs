@@ -1,5 +1,7 @@
 //! What a CLI prints, turned into events and, at the end, into one report.
 
+use std::time::Duration;
+
 use rejoin_core::{Asked, Context, EventBody, Given, Micros, Outcome, SessionId, ToolNote, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +46,19 @@ pub trait StreamParser: Send {
     fn says(&mut self) -> Vec<Say> {
         vec![]
     }
+
+    /// What it says on stderr counts while it runs, not only at its end.
+    fn hears_stderr(&self) -> bool {
+        false
+    }
+
+    /// How long it may be silent after what was heard last; none: for as long as it likes.
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
+    /// It was silent for longer.
+    fn give_up(&mut self) {}
 
     /// Why the run must not go on, if it must not.
     fn stop(&self) -> Option<String> {

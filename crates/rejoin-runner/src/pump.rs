@@ -5,7 +5,7 @@ mod reading;
 mod talk;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rejoin_agents::{End as AgentEnd, EndCause, Ran, StreamParser};
 use rejoin_core::{Class, EventBody, Failure, Outcome, SessionId};
@@ -78,7 +78,7 @@ impl<L: HubLink> Pump<'_, L> {
         let mut shim: Option<ShimLink> = None;
         let (mut cancelled, mut told, mut skipped) = (false, false, 0);
         let (mut wrong, mut stopped) = (false, false);
-        let mut leased = None;
+        let (mut leased, mut heard) = (None, Instant::now());
         let mut pause = SOON;
         let mut cancel = self.cancel.clone();
         let mut wake = self.wake.subscribe();
@@ -91,6 +91,13 @@ impl<L: HubLink> Pump<'_, L> {
             let came = self.read_on(&mut out, parser.as_mut(), &mut talk).await?;
             skipped += came.skipped;
             wrong |= came.wrong;
+            if came.heard {
+                heard = Instant::now();
+            }
+            if parser.patience().is_some_and(|most| heard.elapsed() > most) {
+                parser.give_up();
+                wrong = true;
+            }
             if let Some(end) = end {
                 break end;
             }
@@ -148,7 +155,7 @@ impl<L: HubLink> Pump<'_, L> {
             self.commit(&Batch::of(vec![note]), out.printed.offset())
                 .await?;
         }
-        self.over(end, cancelled, torn, parser, &talk)
+        self.over(end, cancelled, torn, out, parser, &talk)
     }
 
     /// Takes in what was printed so far and says what is to be said to it, and does not stay.
@@ -181,12 +188,17 @@ impl<L: HubLink> Pump<'_, L> {
     ) -> Result<Came> {
         let mut batch = Batch::default();
         let mut came = Came::default();
-        let Spools { printed, aside } = out;
+        let Spools {
+            printed,
+            stderr,
+            aside,
+        } = out;
         while let Some(line) = printed
             .next_line()
             .map_err(Error::io("reading the spool"))?
         {
             came.skipped += line.skipped;
+            came.heard = true;
             let said = parser.line(&line.bytes);
             let fresh = line.end > self.committed;
             if fresh {
@@ -194,6 +206,12 @@ impl<L: HubLink> Pump<'_, L> {
                 batch.events.extend(said);
             }
             talk.hear(self.link, parser, fresh, &mut batch)?;
+        }
+        while parser.hears_stderr()
+            && let Some(line) = stderr.next_line().map_err(Error::io("reading the spool"))?
+        {
+            came.heard = true;
+            parser.stderr(&line.bytes);
         }
         while let Some(line) = aside.next_line().map_err(Error::io("reading the spool"))? {
             parser.aside(&line.bytes);
@@ -233,10 +251,11 @@ impl<L: HubLink> Pump<'_, L> {
         end: Ended,
         cancelled: bool,
         torn: bool,
+        mut out: Spools,
         mut parser: Box<dyn StreamParser>,
         talk: &Talk,
     ) -> Result<Pumped> {
-        self.read_stderr(parser.as_mut())?;
+        read_stderr(&mut out.stderr, parser.as_mut())?;
         let (end, cause) = match end {
             Ended::Seen(end) => {
                 let end = warm::seen(self.folder, end);
@@ -340,17 +359,6 @@ impl<L: HubLink> Pump<'_, L> {
         Ok(torn)
     }
 
-    fn read_stderr(&self, parser: &mut dyn StreamParser) -> Result<()> {
-        let mut err = SpoolReader::new(&self.folder.join("err"), 0);
-        while let Some(piece) = err.finish().map_err(Error::io("reading the spool"))? {
-            match piece {
-                Piece::Line(line) => parser.stderr(&line.bytes),
-                Piece::Torn(rest) => parser.stderr(&rest.bytes),
-            }
-        }
-        Ok(())
-    }
-
     /// None: it still runs, under its shim or, if that was killed, without.
     fn ended(&mut self) -> Result<Option<Ended>> {
         let seen = || End::load(self.folder).map_err(Error::io("reading how the run ended"));
@@ -410,10 +418,23 @@ impl<L: HubLink> Pump<'_, L> {
     }
 }
 
+/// What of it was not read yet.
+fn read_stderr(err: &mut SpoolReader, parser: &mut dyn StreamParser) -> Result<()> {
+    while let Some(piece) = err.finish().map_err(Error::io("reading the spool"))? {
+        match piece {
+            Piece::Line(line) => parser.stderr(&line.bytes),
+            Piece::Torn(rest) => parser.stderr(&rest.bytes),
+        }
+    }
+    Ok(())
+}
+
 /// What came with the last lines.
 #[derive(Default)]
 struct Came {
     skipped: u64,
+    /// There were any.
+    heard: bool,
     /// It must not go on.
     wrong: bool,
 }

@@ -10,6 +10,10 @@ mod api;
 
 /// What the CLI says about a session it cannot go on with, before it prints anything.
 pub(super) const NOT_RESUMED: &str = "Error resuming session:";
+/// Said where nothing better is known.
+const NO_WORDS: &str = "An unknown error occurred";
+/// Followed by the name of a report, and by what happened.
+const TALKING: &str = "Error when talking to Gemini API";
 const NOT_IMPORTED: &str = "Error importing session from file:";
 
 /// What the stream showed of the end.
@@ -122,7 +126,31 @@ fn of_result(seen: &Seen, result: &Finished, end: &End) -> Failure {
         return api::failure(said, None);
     }
     let status = error.status.or_else(|| api::status_of(end.code));
-    api::failure(&error.message, status)
+    // 0.51.0 tells what it was only there.
+    match beside(seen) {
+        Some((said, status)) if error.message.contains(NO_WORDS) => api::failure(said, status),
+        Some(_) | None => api::failure(&error.message, status),
+    }
+}
+
+/// What it says beside its result: why it was last tried again, with the status that was given, or what
+/// became of it.
+fn beside(seen: &Seen) -> Option<(&str, Option<u64>)> {
+    let lines = seen.stderr.iter().rev();
+    let retried = lines.clone().find_map(|line| {
+        let (_, why) = line.strip_prefix("Attempt ")?.split_once(" failed")?;
+        let status = why.strip_prefix(" with status ").and_then(|rest| {
+            let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+            digits.parse().ok()
+        });
+        Some((why.trim_start_matches([':', ' ']), status))
+    });
+    let ended = || {
+        lines
+            .clone()
+            .find_map(|line| line.strip_prefix(TALKING)?.split_once(".json "))
+    };
+    retried.or_else(|| ended().map(|(_, why)| (why, None)))
 }
 
 fn without_result(seen: &Seen, end: &End) -> Outcome {
@@ -202,4 +230,35 @@ fn failed(class: Class, message: impl Into<String>) -> Outcome {
         class,
         message: message.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As 0.51.0 has it on stderr.
+    #[test]
+    fn what_it_was_is_told_beside_the_result() {
+        let told = |lines: &[&str]| {
+            let seen = Seen {
+                stderr: lines.iter().map(ToString::to_string).collect(),
+                ..Seen::default()
+            };
+            beside(&seen).map(|(said, status)| (said.to_owned(), status))
+        };
+        let limited = [
+            "Attempt 1 failed: rate limited",
+            "Suggested retry after 1s..",
+        ];
+        assert_eq!(told(&limited), Some(("rate limited".into(), None)));
+        let down = "Attempt 2 failed with status 529. Retrying with backoff... _ApiError";
+        let (said, status) = told(&["Attempt 1 failed: x", down]).unwrap_or_default();
+        assert_eq!(
+            (said.starts_with("with status 529"), status),
+            (true, Some(529))
+        );
+        let cut = "Error when talking to Gemini API Full report available at: /tmp/r.json TypeError: terminated";
+        assert_eq!(told(&[cut]), Some(("TypeError: terminated".into(), None)));
+        assert_eq!(told(&["Attempt", "Attempt 1", "no"]), None);
+    }
 }

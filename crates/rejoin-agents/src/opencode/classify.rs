@@ -8,8 +8,10 @@ use super::serve::NO_SERVER;
 use crate::stream::{End, EndCause};
 
 mod api;
+mod retries;
 
 pub(super) use api::ApiError;
+pub(super) use retries::Retries;
 
 /// Why a run that asks its model again and again is stopped.
 pub(super) const LOOPS: &str = "the answers of its model had no end, and it asked for ever again";
@@ -28,6 +30,7 @@ pub(super) struct Seen {
     unknown: u64,
     answers: u64,
     pub(super) looping: bool,
+    pub(super) retries: Retries,
     pub(super) stderr: Vec<String>,
 }
 
@@ -40,6 +43,7 @@ impl Seen {
         };
         self.answers += u64::from(reason == "stop");
         self.looping |= self.unknown >= most_unknown || self.answers >= most_answers;
+        self.retries.answered();
         self.last = Some(reason.to_owned());
     }
 }
@@ -98,7 +102,14 @@ fn outcome(seen: &Seen, answered: bool, end: &End) -> Outcome {
             recorded(seen)
         }
         EndCause::Unseen if whole => recorded(seen),
-        EndCause::Cancelled if seen.looping => failed(Class::Transient, LOOPS),
+        EndCause::Cancelled if seen.looping => match seen.retries.overflow() {
+            // It makes room and goes on, for ever.
+            Some(failure) => Outcome::Failed(failure),
+            None => failed(Class::Transient, LOOPS),
+        },
+        EndCause::Cancelled if let Some(failure) = seen.retries.hopeless() => {
+            Outcome::Failed(failure)
+        }
         EndCause::Cancelled => Outcome::Cancelled,
         EndCause::WallLimit => failed(Class::TimeLimit, "it took longer than allowed"),
         EndCause::IdleLimit => failed(Class::TimeLimit, "it was silent for longer than allowed"),

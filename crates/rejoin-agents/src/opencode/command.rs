@@ -12,7 +12,17 @@ use crate::order::{CommandSpec, RunOrder};
 use crate::session::text_mark;
 
 /// Of every run. Without a title a new session costs one more request.
-const FLAGS: &[&str] = &["run", "--format", "json", "--title", "rejoin"];
+const FLAGS: &[&str] = &[
+    "run",
+    "--format",
+    "json",
+    "--title",
+    "rejoin",
+    // That its model failed and is asked again is said nowhere else.
+    "--print-logs",
+    "--log-level",
+    "INFO",
+];
 
 /// What the CLI takes a whole configuration from, laid over its files.
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";

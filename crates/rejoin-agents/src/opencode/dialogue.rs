@@ -2,6 +2,7 @@
 //! are those that `run` prints, in another wrapping.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 use rejoin_core::{Asked, EventBody, Given};
 use serde::Deserialize;
@@ -63,6 +64,14 @@ impl StreamParser for Dialogue {
         self.stream.stop()
     }
 
+    fn patience(&self) -> Option<Duration> {
+        self.stream.patience()
+    }
+
+    fn give_up(&mut self) {
+        self.stream.give_up();
+    }
+
     fn finish(self: Box<Self>, end: &End) -> Ran {
         let mut ran = Box::new(self.stream).finish(end);
         let begun = self.running.values().filter_map(ToolPart::note);
@@ -104,10 +113,29 @@ impl Dialogue {
             "session.error" => self
                 .stream
                 .said("error", Value::Null, properties.get("error")),
-            "session.status" => Some(retry(&properties["status"]).into_iter().collect()),
+            "session.status" => Some(self.status(&properties["status"])),
             "permission.replied" | "question.replied" | "question.rejected" | "session.idle"
             | END => Some(vec![]),
             _ => None,
+        }
+    }
+
+    /// The API failed and is asked again, which `run` does in silence.
+    fn status(&mut self, status: &Value) -> Vec<EventBody> {
+        match status["type"].as_str() {
+            Some("retry") => {
+                let why = status["message"].as_str().unwrap_or("it did not say why");
+                self.stream.retries().failed(why.to_owned());
+                vec![EventBody::notice(format!(
+                    "The API failed and is tried again ({}): {why}",
+                    status["attempt"]
+                ))]
+            }
+            Some("busy") => {
+                self.stream.retries().asks();
+                vec![]
+            }
+            Some(_) | None => vec![],
         }
     }
 
@@ -142,16 +170,4 @@ impl Dialogue {
         self.running.remove(tool.id());
         self.stream.said("tool_use", part, None)
     }
-}
-
-/// The API failed and is asked again, which `run` does in silence.
-fn retry(status: &Value) -> Option<EventBody> {
-    let again = status["type"] == "retry";
-    let why = status["message"].as_str().unwrap_or("it did not say why");
-    again.then(|| {
-        EventBody::notice(format!(
-            "The API failed and is tried again ({}): {why}",
-            status["attempt"]
-        ))
-    })
 }

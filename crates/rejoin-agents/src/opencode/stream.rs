@@ -1,17 +1,21 @@
 //! What the CLI prints, line by line. There is no line that says how it ended, and none for a tool
 //! that has only begun.
 
+use std::time::Duration;
+
 use rejoin_core::{EventBody, Micros, SessionId, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::classify::{self, ApiError, Seen};
+use super::classify::{self, ApiError, Retries, Seen};
 use super::probe::plain;
 use super::tool::ToolPart;
 use crate::stream::{Denied, End, Ran, StreamParser};
 
+mod log;
 mod words;
 
+use log::Logged;
 use words::Words;
 
 /// Lines of stderr that are kept to explain an end.
@@ -58,13 +62,31 @@ impl StreamParser for Stream {
 
     fn stderr(&mut self, line: &[u8]) {
         let text = plain(&String::from_utf8_lossy(line)).trim().to_owned();
-        if !text.is_empty() && self.seen.stderr.len() < STDERR_LINES {
-            self.seen.stderr.push(text);
+        match log::read(&text) {
+            Some(Logged::Asks) => self.seen.retries.asks(),
+            Some(Logged::Failed(said)) => self.seen.retries.failed(said),
+            None if !text.is_empty() && self.seen.stderr.len() < STDERR_LINES => {
+                self.seen.stderr.push(text);
+            }
+            Some(Logged::Other) | None => {}
         }
     }
 
+    fn hears_stderr(&self) -> bool {
+        true
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        self.seen.retries.patience()
+    }
+
+    fn give_up(&mut self) {
+        self.seen.retries.give_up();
+    }
+
     fn stop(&self) -> Option<String> {
-        self.seen.looping.then(|| classify::LOOPS.to_owned())
+        let loops = self.seen.looping.then(|| classify::LOOPS.to_owned());
+        loops.or_else(|| self.seen.retries.hopeless().map(|failure| failure.message))
     }
 
     fn finish(self: Box<Self>, end: &End) -> Ran {
@@ -142,6 +164,11 @@ impl Stream {
             _ => return None,
         }
         Some(events)
+    }
+
+    /// The model failed, and is asked again.
+    pub(super) fn retries(&mut self) -> &mut Retries {
+        &mut self.seen.retries
     }
 
     /// Every line names it; the first one is the earliest that anybody learns it.

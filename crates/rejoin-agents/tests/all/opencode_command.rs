@@ -23,9 +23,9 @@ fn each_plan_names_its_session() {
         };
         command(&ask).args.join(" ")
     };
-    insta::assert_snapshot!(args(Kind::Start), @"run --format json --title rejoin --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -m scripted/m1 --variant high");
-    insta::assert_snapshot!(args(Kind::Resume), @"run --format json --title rejoin --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -m scripted/m1 -s ses_e21a13099ffesPgMJlFhtDvy9X --variant high");
-    insta::assert_snapshot!(args(Kind::Reseed), @"run --format json --title rejoin --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -m scripted/m1 --variant high");
+    insta::assert_snapshot!(args(Kind::Start), @"run --format json --title rejoin --print-logs --log-level INFO --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -m scripted/m1 --variant high");
+    insta::assert_snapshot!(args(Kind::Resume), @"run --format json --title rejoin --print-logs --log-level INFO --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -m scripted/m1 -s ses_e21a13099ffesPgMJlFhtDvy9X --variant high");
+    insta::assert_snapshot!(args(Kind::Reseed), @"run --format json --title rejoin --print-logs --log-level INFO --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -m scripted/m1 --variant high");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn environment_and_stdin_of_a_run() {
         message: "--continue /clear @/etc/hostname",
         ..PLAIN_RUN
     });
-    insta::assert_snapshot!(spec.args.join(" "), @"run --format json --title rejoin --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -s ses_e21a13099ffesPgMJlFhtDvy9X --auto");
+    insta::assert_snapshot!(spec.args.join(" "), @"run --format json --title rejoin --print-logs --log-level INFO --dir /w --agent rejoin-01900000-0000-7000-8000-000000000001 -s ses_e21a13099ffesPgMJlFhtDvy9X --auto");
     insta::assert_snapshot!(spec.stdin, @"
     <rejoin>
     note

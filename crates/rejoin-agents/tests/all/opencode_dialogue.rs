@@ -167,7 +167,7 @@ fn the_call_of_a_turn_that_asks() {
     insta::assert_snapshot!(spec.args.join(" "), @r"serve --hostname 127.0.0.1 --port 0 --mdns=false");
     assert_eq!(spec.through, Some("opencode-bridge"));
     assert!(spec.hold_stdin && spec.dialogue.is_some());
-    insta::assert_snapshot!(spec.stdin, @r#"{"folder":"/w","session":null,"fork":false,"begin":{"title":"rejoin"},"prompt":{"agent":"rejoin-01900000-0000-7000-8000-000000000001","model":{"modelID":"m1/x","providerID":"scripted"},"parts":[{"text":"/init @x","type":"text"}]},"nobody":"This run has nobody who could allow this, so it is denied. Do not try to reach the same by other means; go on with what is allowed and say in your answer what could not be done."}"#);
+    insta::assert_snapshot!(spec.stdin, @r#"{"folder":"/w","session":null,"fork":false,"begin":{"title":"rejoin"},"prompt":{"agent":"rejoin-01900000-0000-7000-8000-000000000001","model":{"modelID":"m1/x","providerID":"scripted"},"parts":[{"text":"/init @x","type":"text"}]},"decides":"person","nobody":"This run has nobody who could allow this, so it is denied. Do not try to reach the same by other means; go on with what is allowed and say in your answer what could not be done."}"#);
     let env: Vec<String> = spec.env.iter().map(|(n, v)| format!("{n}={v}")).collect();
     insta::assert_snapshot!(env.join("\n"), @r#"
     PWD=/w

@@ -161,6 +161,7 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         raw: ask.raw,
         neutral: ask.neutral,
         asks: false,
+        stays: false,
     };
     let adapter = adapter(ask.agent).unwrap();
     let command = adapter.command(&order);

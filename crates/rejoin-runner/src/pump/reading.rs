@@ -28,6 +28,7 @@ pub fn reader_of(adapter: &dyn Adapter, folder: &Path) -> Box<dyn StreamParser> 
 /// What a run prints, and what its hook tells.
 pub(super) struct Spools {
     pub(super) printed: SpoolReader,
+    pub(super) stderr: SpoolReader,
     pub(super) aside: SpoolReader,
 }
 
@@ -35,6 +36,7 @@ impl Spools {
     pub(super) fn of(folder: &Path) -> Self {
         Self {
             printed: SpoolReader::new(&folder.join("out"), 0),
+            stderr: SpoolReader::new(&folder.join("err"), 0),
             aside: SpoolReader::new(&hook::aside(folder), 0),
         }
     }

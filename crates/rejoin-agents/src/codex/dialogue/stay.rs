@@ -76,8 +76,12 @@ mod tests {
 
     fn after(told: &[&str], lines: &[&str]) -> Standing {
         let mut reader = Stays::default();
-        told.iter().for_each(|line| reader.told(line.as_bytes()));
-        lines.iter().for_each(|line| reader.line(line.as_bytes()));
+        for line in told {
+            reader.told(line.as_bytes());
+        }
+        for line in lines {
+            reader.line(line.as_bytes());
+        }
         reader.standing()
     }
 

@@ -101,6 +101,8 @@ fn class(said: &str, status: Option<u64>) -> Class {
     match status {
         Some(401 | 403) => Class::Auth,
         Some(413) => Class::ContextOverflow,
+        // Over the protocol 0.51.0 has one status for every failure.
+        Some(500..) if says(&["rate limit", "quota"]) => Class::Quota,
         Some(408 | 409 | 500..) => Class::Transient,
         Some(402 | 429) => Class::Quota,
         Some(400) if says(LOGIN) => Class::Auth,

@@ -90,6 +90,15 @@ impl ApiError {
         }
     }
 
+    /// Of which nothing is known but what was said, and that the model is asked again.
+    pub(super) fn said(text: String) -> Self {
+        Self {
+            text,
+            retryable: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn failure(&self) -> Failure {
         let class = self.class();
         let said = sentence(&self.text);

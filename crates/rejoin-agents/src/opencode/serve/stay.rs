@@ -60,7 +60,9 @@ mod tests {
     fn after(told: &str, lines: &[&str]) -> Standing {
         let mut reader = Stays::default();
         reader.told(told.as_bytes());
-        lines.iter().for_each(|line| reader.line(line.as_bytes()));
+        for line in lines {
+            reader.line(line.as_bytes());
+        }
         reader.standing()
     }
 

@@ -60,6 +60,23 @@ fn an_answer_that_breaks_off() {
     let _done = fail_and_resume(&[("#s:cut", "transient", 1)]);
 }
 
+/// The CLI would wait for as long as it is told to, up to 24 days, without a word.
+#[test]
+#[ignore = "only with --long"]
+fn an_api_that_says_come_back_tomorrow() {
+    let tomorrow = Step {
+        retry_after: Some(86_400),
+        message: Some("rate limited".into()),
+        ..Step::status(429)
+    };
+    let Some(world) = scripted([("later", vec![tomorrow])]) else {
+        return;
+    };
+    let mut talk = begun(world, &[]);
+    talk.bad("#s:later", &[], ("failed", "quota", 9));
+    talk.good("resumed", &[]);
+}
+
 /// Nobody listens: the CLI tries for 72 s, without a word, and nothing can shorten that.
 #[test]
 #[ignore = "only with --long"]
