@@ -1,6 +1,6 @@
 //! Stands between a shim and OpenCode's server, which speaks HTTP: starts it, passes on what it reports
-//! as lines and what is answered as requests, one turn after the other, and ends it when stdin is closed. What is said is
-//! `rejoin_agents::serve`.
+//! as lines and what is answered as requests, one turn after the other, and ends it when stdin is closed.
+//! What is said is `rejoin_agents::serve`.
 
 mod events;
 mod lines;

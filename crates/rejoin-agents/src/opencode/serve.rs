@@ -1,7 +1,7 @@
 //! A turn that asks, or whose process is kept for the next. `run` can do neither, so the CLI's server is
-//! started, and a hidden command of rejoin (the bridge, `rejoin/src/opencode_bridge.rs`) speaks with it over loopback: it is told what
-//! to do in its first line of stdin, prints what the server reports as lines, and takes answers as
-//! further lines. Here are the words of both sides.
+//! started, and a hidden command of rejoin (the bridge, `rejoin/src/opencode_bridge.rs`) speaks with it
+//! over loopback: it is told what to do in its first line of stdin, prints what the server reports as
+//! lines, and takes answers, and further turns, as further lines. Here are the words of both sides.
 //!
 //! Measured on 1.18.33. `opencode acp` was left: it cannot be asked questions, a denial ends the turn
 //! without a word, and its usage is that of the last step alone.

@@ -66,6 +66,8 @@ impl Server {
         let _chosen = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .no_proxy()
+            // Between two turns the server closes what it does not need.
+            .pool_max_idle_per_host(0)
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| no(&error))?;

@@ -38,7 +38,8 @@ on_slow_cli!(
     opencode_long,
     OPENCODE,
     one_process_where_it_asks,
-    beside_each_other
+    beside_each_other,
+    after_a_while
 );
 
 fn say(world: &World, daemon: &Daemon, n: usize, mode: &str) -> Value {
@@ -262,4 +263,16 @@ fn the_same_is_allowed(mut world: World) {
             seen[0]
         );
     }
+}
+
+/// The server closes connections, and writes what it likes, while it rests.
+fn after_a_while(world: World) {
+    let daemon = world.serve(&[]);
+    say(&world, &daemon, 1, "edit");
+    for n in 2..=3 {
+        std::thread::sleep(std::time::Duration::from_secs(25));
+        assert_eq!(verdict(&say(&world, &daemon, n, "edit")), "live");
+    }
+    drop(daemon);
+    world.assert_quiet();
 }
