@@ -109,7 +109,8 @@ pub trait Adapter: Send + Sync {
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec;
 
     /// In such turns its process takes one prompt after the other on stdin, and answers each for itself.
-    fn stays(&self, _envelope: &Envelope) -> bool {
+    /// `extra_args`: from the configuration.
+    fn stays(&self, _envelope: &Envelope, _extra_args: &[String]) -> bool {
         false
     }
 

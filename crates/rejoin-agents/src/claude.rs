@@ -89,7 +89,7 @@ impl Adapter for Claude {
         command::command(order)
     }
 
-    fn stays(&self, _envelope: &Envelope) -> bool {
+    fn stays(&self, _envelope: &Envelope, _extra_args: &[String]) -> bool {
         true
     }
 

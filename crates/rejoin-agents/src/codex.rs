@@ -95,7 +95,7 @@ impl Adapter for Codex {
         command::command(order)
     }
 
-    fn stays(&self, envelope: &Envelope) -> bool {
+    fn stays(&self, envelope: &Envelope, _extra_args: &[String]) -> bool {
         envelope.mode == PermissionMode::Ask
     }
 

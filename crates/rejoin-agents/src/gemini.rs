@@ -98,7 +98,7 @@ impl Adapter for Gemini {
         command::command(order)
     }
 
-    fn stays(&self, envelope: &Envelope) -> bool {
+    fn stays(&self, envelope: &Envelope, _extra_args: &[String]) -> bool {
         envelope.mode == PermissionMode::Ask
     }
 

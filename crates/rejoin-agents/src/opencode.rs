@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{Envelope, Runtime, SessionId};
+use rejoin_core::{Envelope, PermissionMode, Runtime, SessionId};
 
 use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
@@ -101,8 +101,9 @@ impl Adapter for OpenCode {
         command::command(order)
     }
 
-    fn stays(&self, _envelope: &Envelope) -> bool {
-        true
+    /// Arguments for `run` mean nothing to its server.
+    fn stays(&self, envelope: &Envelope, extra_args: &[String]) -> bool {
+        envelope.mode == PermissionMode::Ask || extra_args.is_empty()
     }
 
     fn stay_reader(&self) -> Option<Box<dyn StayReader>> {

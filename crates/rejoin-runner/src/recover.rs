@@ -241,14 +241,21 @@ impl Runner {
         ours: TurnId,
         cancel: &watch::Receiver<bool>,
     ) -> Result<()> {
-        match self.hub.take_over(held, &self.holder()?, taking).await {
-            Ok(claimed) if held.id == ours => {
-                self.pick_up(&claimed, Patience::Wait(cancel.clone())).await
-            }
-            Ok(claimed) => self.let_finish(&claimed, cancel.clone()).await,
-            Err(error) if error.is_conflict() => Ok(()),
-            Err(error) => Err(error.into()),
+        let claimed = match self.hub.take_over(held, &self.holder()?, taking).await {
+            Ok(claimed) => claimed,
+            Err(error) if error.is_conflict() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let done = if held.id == ours {
+            self.pick_up(&claimed, Patience::Wait(cancel.clone())).await
+        } else {
+            self.let_finish(&claimed, cancel.clone()).await
+        };
+        // Else nobody could try again while this process lives.
+        if done.is_err() {
+            drop(self.hub.let_go(&claimed).await);
         }
+        done
     }
 
     /// Runs somebody else's turn that comes before ours. To stop waiting for it is not to cancel it.

@@ -92,9 +92,11 @@ async fn turns(
             let Some(line) = line else {
                 return Ok(Over::Idle);
             };
-            // An answer may come too late.
-            if let Ok(order) = serde_json::from_slice(&line) {
-                break order;
+            match serde_json::from_slice(&line) {
+                Ok(order) => break order,
+                // An answer may come too late.
+                Err(_) if serde_json::from_slice::<ServeAnswer>(&line).is_ok() => {}
+                Err(error) => return Err(format!("not an order: {error}")),
             }
         };
     }
@@ -142,7 +144,9 @@ async fn led(
         };
         drop(timeout(ABORT_MAY_TAKE, aborted).await);
     }
-    emit(&json!({"type": END}).to_string());
+    // A sub-agent may go on in the background.
+    let busy = server.is_any_busy().await.unwrap_or(true);
+    emit(&json!({"type": END, "busy": busy}).to_string());
     over
 }
 
@@ -192,8 +196,12 @@ impl Turn<'_> {
 
     /// True: the turn is over.
     async fn told(&mut self, news: News) -> Result<bool, String> {
-        emit(&news.line);
         let id = news.id.as_deref().unwrap_or_default();
+        if !news.ours {
+            self.told_of_another(&news, id).await?;
+            return Ok(false);
+        }
+        emit(&news.line);
         match news.kind.as_str() {
             "session.idle" => return Ok(true),
             "session.error" => self.failed = true,
@@ -211,6 +219,29 @@ impl Turn<'_> {
             _ => {}
         }
         Ok(false)
+    }
+
+    /// A sub-agent is decided for: nobody knows of its session.
+    async fn told_of_another(&self, news: &News, id: &str) -> Result<(), String> {
+        match news.kind.as_str() {
+            "session.status" => emit(&news.line),
+            "permission.asked" => {
+                let said = self.decision();
+                self.server.reply(AnswerTo::Permission, id, &said).await?;
+            }
+            "question.asked" => self.server.no_answer(id).await?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn decision(&self) -> Value {
+        match self.order.decides {
+            Decides::Yes => json!({"reply": "once"}),
+            Decides::Person | Decides::Nobody => {
+                json!({"reply": "reject", "message": self.order.nobody})
+            }
+        }
     }
 
     /// What is passed on may be anything; what is no answer is said, and nothing is done.
@@ -248,13 +279,7 @@ impl Turn<'_> {
     /// What no person is asked.
     async fn decide(&mut self) -> Result<(), String> {
         for id in self.desk.undecided() {
-            let said = match self.order.decides {
-                Decides::Yes => json!({"reply": "once"}),
-                Decides::Person | Decides::Nobody => {
-                    json!({"reply": "reject", "message": self.order.nobody})
-                }
-            };
-            let now = self.desk.decided(&id, said);
+            let now = self.desk.decided(&id, self.decision());
             self.permit(now).await?;
         }
         Ok(())
@@ -262,6 +287,9 @@ impl Turn<'_> {
 
     async fn drain(&mut self) {
         while let Ok(news) = self.events.next().await {
+            if !news.ours {
+                continue;
+            }
             emit(&news.line);
             if news.kind == "session.idle" {
                 return;

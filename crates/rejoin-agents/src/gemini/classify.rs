@@ -133,24 +133,20 @@ fn of_result(seen: &Seen, result: &Finished, end: &End) -> Failure {
     }
 }
 
-/// What it says beside its result: why it was last tried again, with the status that was given, or what
+/// What it says last beside its result: why it was tried again, with the status that was given, or what
 /// became of it.
 fn beside(seen: &Seen) -> Option<(&str, Option<u64>)> {
-    let lines = seen.stderr.iter().rev();
-    let retried = lines.clone().find_map(|line| {
+    seen.stderr.iter().rev().find_map(|line| {
+        if let Some(told) = line.strip_prefix(TALKING) {
+            return told.split_once(".json ").map(|(_, why)| (why, None));
+        }
         let (_, why) = line.strip_prefix("Attempt ")?.split_once(" failed")?;
         let status = why.strip_prefix(" with status ").and_then(|rest| {
             let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
             digits.parse().ok()
         });
         Some((why.trim_start_matches([':', ' ']), status))
-    });
-    let ended = || {
-        lines
-            .clone()
-            .find_map(|line| line.strip_prefix(TALKING)?.split_once(".json "))
-    };
-    retried.or_else(|| ended().map(|(_, why)| (why, None)))
+    })
 }
 
 fn without_result(seen: &Seen, end: &End) -> Outcome {
@@ -258,7 +254,10 @@ mod tests {
             (true, Some(529))
         );
         let cut = "Error when talking to Gemini API Full report available at: /tmp/r.json TypeError: terminated";
-        assert_eq!(told(&[cut]), Some(("TypeError: terminated".into(), None)));
+        assert_eq!(
+            told(&[limited[0], cut]),
+            Some(("TypeError: terminated".into(), None))
+        );
         assert_eq!(told(&["Attempt", "Attempt 1", "no"]), None);
     }
 }

@@ -43,7 +43,7 @@ impl Seen {
         };
         self.answers += u64::from(reason == "stop");
         self.looping |= self.unknown >= most_unknown || self.answers >= most_answers;
-        self.retries.answered();
+        self.retries.answered(reason);
         self.last = Some(reason.to_owned());
     }
 }

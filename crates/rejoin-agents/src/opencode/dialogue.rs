@@ -113,7 +113,10 @@ impl Dialogue {
             "session.error" => self
                 .stream
                 .said("error", Value::Null, properties.get("error")),
-            "session.status" => Some(self.status(&properties["status"])),
+            "session.status" => {
+                let id = properties["sessionID"].as_str().unwrap_or_default();
+                Some(self.status(id, &properties["status"]))
+            }
             "permission.replied" | "question.replied" | "question.rejected" | "session.idle"
             | END => Some(vec![]),
             _ => None,
@@ -121,18 +124,18 @@ impl Dialogue {
     }
 
     /// The API failed and is asked again, which `run` does in silence.
-    fn status(&mut self, status: &Value) -> Vec<EventBody> {
+    fn status(&mut self, id: &str, status: &Value) -> Vec<EventBody> {
         match status["type"].as_str() {
             Some("retry") => {
                 let why = status["message"].as_str().unwrap_or("it did not say why");
-                self.stream.retries().failed(why.to_owned());
+                self.stream.retries().failed(id, why.to_owned());
                 vec![EventBody::notice(format!(
                     "The API failed and is tried again ({}): {why}",
                     status["attempt"]
                 ))]
             }
             Some("busy") => {
-                self.stream.retries().asks();
+                self.stream.retries().asks(id);
                 vec![]
             }
             Some(_) | None => vec![],

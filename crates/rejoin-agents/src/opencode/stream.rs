@@ -63,8 +63,8 @@ impl StreamParser for Stream {
     fn stderr(&mut self, line: &[u8]) {
         let text = plain(&String::from_utf8_lossy(line)).trim().to_owned();
         match log::read(&text) {
-            Some(Logged::Asks) => self.seen.retries.asks(),
-            Some(Logged::Failed(said)) => self.seen.retries.failed(said),
+            Some(Logged::Asks(id)) => self.seen.retries.asks(id),
+            Some(Logged::Failed(id, said)) => self.seen.retries.failed(id, said),
             None if !text.is_empty() && self.seen.stderr.len() < STDERR_LINES => {
                 self.seen.stderr.push(text);
             }

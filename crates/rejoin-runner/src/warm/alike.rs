@@ -4,6 +4,7 @@ use rejoin_hub::TurnRequest;
 
 use crate::config::RunnerConfig;
 use crate::look::Looked;
+use crate::process::SELF;
 
 /// Stands for everything that a process is started with, but for its session and its prompt.
 pub(crate) fn alike(config: &RunnerConfig, looked: &Looked, request: &TurnRequest) -> String {
@@ -11,6 +12,9 @@ pub(crate) fn alike(config: &RunnerConfig, looked: &Looked, request: &TurnReques
     let mut add = |part: &dyn std::fmt::Debug| {
         hash.update(format!("{part:?}\n").as_bytes());
     };
+    // What another build makes of the rest may be another call.
+    let me = fs_err::metadata(SELF).ok();
+    add(&me.map(|me| (me.len(), me.modified().ok())));
     add(&looked.binary.identity);
     // Another one at the same place is another one.
     let folder = &looked.folder;

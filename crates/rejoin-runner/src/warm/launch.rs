@@ -29,8 +29,12 @@ impl<L: HubLink> Preparing<'_, L> {
         if is_live(plan) {
             return self.live.map(|(host, _)| host.clone());
         }
+        let envelope = &self.claimed.request.envelope;
         let stays = self.config.warm.is_some()
-            && self.looked.adapter.stays(&self.claimed.request.envelope)
+            && self
+                .looked
+                .adapter
+                .stays(envelope, &self.looked.settings.args)
             && !forks(plan)
             && may_stay(&self.claimed.request);
         stays.then(|| Host::new(&self.config.home, self.claimed.conversation.id, id))

@@ -21,7 +21,7 @@ use copy::Copy;
 pub const COMMAND: &str = "stay";
 const USAGE: &str = "rejoin: stay takes FOLDER AGENT FROM REST_MS BYTES; rejoin calls it itself";
 /// Nothing was said to the process: it is not there any more.
-const NOT_TAKEN: u8 = 76;
+pub(super) const NOT_TAKEN: u8 = 76;
 /// What a process may take to be there after it was started.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);

@@ -7,7 +7,7 @@ use rejoin_core::Outcome;
 use rejoin_hub::AttemptPlan;
 
 use super::Host;
-use super::stay::Stay;
+use super::stay::{NOT_TAKEN, Stay};
 use crate::pump::Pumped;
 use crate::session::Sessions;
 use crate::shim::{End, Spec, Why};
@@ -23,7 +23,10 @@ pub(crate) fn printed(run: &Path) -> Option<(u64, u64)> {
 /// The process of this run has printed nothing in it.
 pub(crate) fn was_silent(run: &Path) -> bool {
     let said = Host::of_run(run).map(|host| host.said());
-    printed(run).is_some_and(|(from, _)| said == Some(from))
+    // Of one that was not even reached nothing is left.
+    let code = || End::load(run).ok().flatten().and_then(|end| end.code);
+    let not_taken = || code() == Some(NOT_TAKEN.into());
+    printed(run).is_some_and(|(from, now)| said == Some(from) || (from == now && not_taken()))
 }
 
 /// How a run ended that went through a process of its own: what is said of the CLI is its.

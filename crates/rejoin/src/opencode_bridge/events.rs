@@ -21,12 +21,17 @@ const WANTED: &[&str] = &[
     "session.status",
 ];
 
+/// Of these also what concerns other sessions.
+const OF_ANY: &[&str] = &["permission.asked", "question.asked", "session.status"];
+
 pub(super) struct News {
     pub(super) kind: String,
     /// Of what is asked, or was answered.
     pub(super) id: Option<String>,
     /// As it was reported, on one line.
     pub(super) line: String,
+    /// It concerns the session of the turn, not that of a sub-agent.
+    pub(super) ours: bool,
 }
 
 pub(super) struct Events {
@@ -190,13 +195,17 @@ impl Filter {
             part,
         } = event.properties;
         let of_part = part.as_ref().and_then(|part| part.session.clone());
-        let ours = session.or(of_part).is_some_and(|id| id == self.session);
-        let wanted = WANTED.contains(&event.kind.as_str());
+        let session = session.or(of_part)?;
+        let ours = session == self.session;
+        let kind = event.kind.as_str();
+        // What a sub-agent waits for holds up the turn.
+        let wanted = WANTED.contains(&kind) && (ours || OF_ANY.contains(&kind));
         let complete = part.is_none_or(|part| self.counts(part));
-        (ours && wanted && complete).then(|| News {
+        (wanted && complete).then(|| News {
             kind: event.kind,
             id: id.or(request),
             line: data.to_owned(),
+            ours,
         })
     }
 
@@ -272,7 +281,8 @@ mod tests {
         assert_eq!(count("message.part.delta") + count("session.updated"), 0);
         assert!(count("message.part.updated") < 40, "{kinds:?}");
         filter.session = "ses_another".into();
-        assert!(CAPTURED.lines().all(|line| filter.news(line).is_none()));
+        let mut of_others = CAPTURED.lines().filter_map(|line| filter.news(line));
+        assert!(of_others.all(|news| !news.ours && OF_ANY.contains(&news.kind.as_str())));
         for odd in [
             "",
             "{",

@@ -137,6 +137,13 @@ impl Server {
         Ok(all.get(session).is_some_and(|one| one["type"] != "idle"))
     }
 
+    /// Something goes on in any session.
+    pub(super) async fn is_any_busy(&self) -> Result<bool, String> {
+        let all = self.ask(Method::GET, &["session", "status"], None).await?;
+        let mut all = all.as_object().into_iter().flatten();
+        Ok(all.any(|(_, one)| one["type"] != "idle"))
+    }
+
     pub(super) async fn abort(&self, session: &str) -> Result<(), String> {
         let path = ["session", session, "abort"];
         self.ask(Method::POST, &path, Some(&json!({})))

@@ -38,6 +38,7 @@ const LIMIT: &[&str] = &[
     "rate limit",
     "too many requests",
 ];
+const WAIT: &[&str] = &["please wait", "throttl", "usage exceeded"];
 const LOGIN: &[&str] = &[
     "api key",
     "apikey",
@@ -149,7 +150,10 @@ impl ApiError {
             Some(400) if says(POISON) => Class::Poisoned,
             Some(400..=499) => Class::InvalidRequest,
             Some(_) | None => {
-                if says(OVERFLOW) {
+                // What is asked again was not too long, whatever it counts.
+                if self.retryable && says(WAIT) {
+                    Class::Quota
+                } else if says(OVERFLOW) {
                     Class::ContextOverflow
                 } else if says(LIMIT) {
                     Class::Quota

@@ -8,11 +8,19 @@ use super::api::ApiError;
 
 /// 1.18.33 gives up by itself after six.
 const MOST: u64 = 7;
-/// What the CLI waits by itself is half a minute at most; an API may tell it to wait for days.
+/// So long the CLI does not wait by itself before that many failures; an API may tell it to wait for days.
 const LONGEST: Duration = Duration::from_secs(90);
 
+/// Of all sessions of a run: sub-agents have their own.
 #[derive(Debug, Default)]
 pub(in super::super) struct Retries {
+    /// The run's own is the first of which anything is told.
+    sessions: Vec<(String, Session)>,
+    gave_up: bool,
+}
+
+#[derive(Debug, Default)]
+struct Session {
     /// Failures since it was last answered.
     failures: u64,
     last: Option<ApiError>,
@@ -20,30 +28,55 @@ pub(in super::super) struct Retries {
     told: bool,
     /// It waits before it asks again.
     waits: bool,
-    gave_up: bool,
 }
 
 impl Retries {
-    pub(in super::super) fn asks(&mut self) {
+    fn of(&mut self, id: &str) -> &mut Session {
+        let at = self.sessions.iter().position(|(known, _)| known == id);
+        let at = at.unwrap_or_else(|| {
+            self.sessions.push((id.to_owned(), Session::default()));
+            self.sessions.len() - 1
+        });
+        &mut self.sessions[at].1
+    }
+
+    fn own(&self) -> Option<&Session> {
+        self.sessions.first().map(|(_, own)| own)
+    }
+
+    pub(in super::super) fn asks(&mut self, id: &str) {
+        let session = self.of(id);
         // The one before did not fail.
-        if !self.waits {
-            self.failures = 0;
+        if !session.waits {
+            session.failures = 0;
         }
-        (self.told, self.waits) = (true, false);
+        (session.told, session.waits) = (true, false);
     }
 
-    pub(in super::super) fn failed(&mut self, said: String) {
-        self.failures += 1;
-        self.last = Some(ApiError::said(said));
-        self.waits = true;
+    pub(in super::super) fn failed(&mut self, id: &str, said: String) {
+        let session = self.of(id);
+        session.failures += 1;
+        session.last = Some(ApiError::said(said));
+        session.waits = true;
     }
 
-    pub(super) fn answered(&mut self) {
-        (self.failures, self.waits) = (0, false);
+    /// A step of the run's own session has ended.
+    pub(super) fn answered(&mut self, reason: &str) {
+        let Some((_, own)) = self.sessions.first_mut() else {
+            return;
+        };
+        (own.failures, own.waits) = (0, false);
+        // It works, and what was too long is so no more.
+        if reason == "tool-calls" {
+            own.last = None;
+        }
     }
 
+    /// While its own model is waited for nothing else of it runs; of a sub-agent's that cannot be said.
     pub(in super::super) fn patience(&self) -> Option<Duration> {
-        (self.waits && self.told).then_some(LONGEST)
+        self.own()
+            .filter(|own| own.waits && own.told)
+            .map(|_| LONGEST)
     }
 
     pub(in super::super) fn give_up(&mut self) {
@@ -52,16 +85,17 @@ impl Retries {
 
     /// Why it is not worth waiting for.
     pub(in super::super) fn hopeless(&self) -> Option<Failure> {
-        let hopeless = self.gave_up || self.failures >= MOST;
-        self.last
-            .as_ref()
-            .filter(|_| hopeless)
-            .map(ApiError::failure)
+        let sessions = self.sessions.iter().map(|(_, session)| session);
+        let mut hopeless = sessions.filter(|session| session.failures >= MOST);
+        let given_up = self.own().filter(|_| self.gave_up);
+        let session = hopeless.next().or(given_up)?;
+        session.last.as_ref().map(ApiError::failure)
     }
 
     /// The session was too long for its model.
     pub(super) fn overflow(&self) -> Option<Failure> {
-        let failure = self.last.as_ref().map(ApiError::failure);
+        let last = self.own().and_then(|own| own.last.as_ref());
+        let failure = last.map(ApiError::failure);
         failure.filter(|failure| failure.class == Class::ContextOverflow)
     }
 }
@@ -70,39 +104,74 @@ impl Retries {
 mod tests {
     use super::*;
 
+    const OWN: &str = "ses_own";
+
     #[test]
     fn only_failures_in_a_row() {
         let mut retries = Retries::default();
         for _ in 1..MOST {
-            retries.asks();
-            retries.failed("rate limited".into());
+            retries.asks(OWN);
+            retries.failed(OWN, "rate limited".into());
         }
         assert_eq!(retries.hopeless(), None);
         assert_eq!(retries.patience(), Some(LONGEST));
-        retries.asks();
+        retries.asks(OWN);
         assert_eq!(retries.patience(), None, "an answer may take its time");
-        retries.failed("rate limited".into());
+        retries.failed(OWN, "rate limited".into());
         assert_eq!(retries.hopeless().map(|it| it.class), Some(Class::Quota));
-        retries.asks();
-        retries.asks();
+        retries.asks(OWN);
+        retries.asks(OWN);
         assert_eq!(retries.hopeless(), None, "it was answered in between");
     }
 
     #[test]
     fn an_api_that_tells_it_to_wait() {
         let mut retries = Retries::default();
-        retries.failed("Overloaded".into());
+        retries.failed(OWN, "Overloaded".into());
         assert_eq!(
             retries.patience(),
             None,
             "a version that does not tell when it asks"
         );
-        retries.asks();
-        retries.failed("Overloaded".into());
+        retries.asks(OWN);
+        retries.failed(OWN, "Overloaded".into());
         retries.give_up();
         assert_eq!(
             retries.hopeless().map(|it| it.class),
             Some(Class::Transient)
         );
+    }
+
+    #[test]
+    fn sub_agents_count_for_themselves() {
+        let mut retries = Retries::default();
+        retries.asks(OWN);
+        for sub in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            retries.asks(sub);
+            retries.failed(sub, "not found".into());
+        }
+        assert_eq!((retries.hopeless(), retries.patience()), (None, None));
+        for _ in 1..MOST {
+            retries.asks("a");
+            retries.asks("b");
+            retries.failed("a", "rate limited".into());
+        }
+        assert_eq!(retries.hopeless().map(|it| it.class), Some(Class::Quota));
+    }
+
+    #[test]
+    fn what_was_too_long_may_work_later() {
+        let mut retries = Retries::default();
+        retries.asks(OWN);
+        retries.failed(OWN, "prompt is too long".into());
+        retries.answered("stop");
+        assert!(retries.overflow().is_some());
+        retries.answered("tool-calls");
+        assert_eq!(retries.overflow(), None);
+        retries.failed(
+            OWN,
+            "Too many tokens, please wait before trying again.".into(),
+        );
+        assert_eq!(retries.overflow(), None, "a limit, not a length");
     }
 }

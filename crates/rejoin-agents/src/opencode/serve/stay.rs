@@ -10,7 +10,7 @@ use crate::stay::{Standing, StayReader, contains};
 pub(crate) struct Stays {
     over: bool,
     failed: bool,
-    /// Something was allowed for longer than this turn.
+    /// Something was allowed for longer than this turn, or goes on.
     lasting: bool,
 }
 
@@ -18,6 +18,9 @@ pub(crate) struct Stays {
 struct Line {
     #[serde(rename = "type")]
     kind: String,
+    /// Something goes on after the turn.
+    #[serde(default)]
+    busy: bool,
 }
 
 impl StayReader for Stays {
@@ -27,8 +30,11 @@ impl StayReader for Stays {
             return;
         }
         match serde_json::from_slice::<Line>(line).as_ref() {
-            Ok(Line { kind }) if kind == END => self.over = true,
-            Ok(Line { kind }) if kind == "session.error" => self.failed = true,
+            Ok(Line { kind, busy }) if kind == END => {
+                self.over = true;
+                self.lasting |= busy;
+            }
+            Ok(Line { kind, .. }) if kind == "session.error" => self.failed = true,
             Ok(_) | Err(_) => {}
         }
     }
@@ -70,6 +76,8 @@ mod tests {
     fn only_after_a_plain_success() {
         let end = r#"{"type":"rejoin.end"}"#;
         assert_eq!(after("", &[end]), Standing::Over(true));
+        let busy = r#"{"type":"rejoin.end","busy":true}"#;
+        assert_eq!(after("", &[busy]), Standing::Over(false));
         let error = r#"{"type":"session.error","properties":{}}"#;
         assert_eq!(after("", &[error, end]), Standing::Over(false));
         let quoted = r#"{"type":"message.part.updated","text":"rejoin.end session.error"}"#;

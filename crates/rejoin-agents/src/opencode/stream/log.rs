@@ -1,18 +1,18 @@
 //! What the CLI logs on stderr (`--print-logs`): the only place where it says that its model failed and is
 //! asked again, which it may do for ever (1.18.3), or for as long as the API likes (1.18.33).
 
-/// A line of the log.
+/// A line of the log, of a session.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Logged {
+pub(super) enum Logged<'a> {
     /// The model is asked.
-    Asks,
+    Asks(&'a str),
     /// It failed, for this reason.
-    Failed(String),
+    Failed(&'a str, String),
     Other,
 }
 
 /// None: not a line of the log.
-pub(super) fn read(line: &str) -> Option<Logged> {
+pub(super) fn read(line: &str) -> Option<Logged<'_>> {
     let rest = line.strip_prefix("timestamp=")?;
     let (_, rest) = rest.split_once(" level=")?;
     // A request beside the turn, for a title.
@@ -20,8 +20,10 @@ pub(super) fn read(line: &str) -> Option<Logged> {
         return Some(Logged::Other);
     }
     let (_, message) = rest.split_once(" message=").unwrap_or_default();
+    let (_, session) = message.split_once(" session.id=").unwrap_or_default();
+    let session = session.split(' ').next().unwrap_or_default();
     if message.starts_with("stream ") {
-        return Some(Logged::Asks);
+        return Some(Logged::Asks(session));
     }
     if !message.starts_with("\"stream error\"") {
         return Some(Logged::Other);
@@ -31,7 +33,7 @@ pub(super) fn read(line: &str) -> Option<Logged> {
     let said = said.split("\\n").next().unwrap_or_default();
     let said = said.trim_end_matches('"');
     let said = said.strip_prefix("AI_APICallError: ").unwrap_or(said);
-    Some(Logged::Failed(said.to_owned()))
+    Some(Logged::Failed(session, said.to_owned()))
 }
 
 #[cfg(test)]
@@ -40,33 +42,28 @@ mod tests {
 
     #[test]
     fn lines_of_both_versions() {
-        let at = "timestamp=2026-11-16T11:39:39.955Z";
-        let line = |rest: &str| read(&format!("{at} {rest}"));
-        assert_eq!(
-            line("level=INFO run=c4 message=stream providerID=p modelID=m small=false agent=a"),
-            Some(Logged::Asks)
+        let at = |rest: &str| format!("timestamp=2026-11-16T11:39:39.955Z {rest}");
+        let asks =
+            at("level=INFO message=stream providerID=p session.id=ses_1 small=false agent=a");
+        assert_eq!(read(&asks), Some(Logged::Asks("ses_1")));
+        let failed = at(
+            r#"level=ERROR run=c4 message="stream error" session.id=ses_1 small=false error.error="AI_APICallError: rate limited""#,
         );
-        assert_eq!(
-            line(
-                r#"level=ERROR run=c4 message="stream error" providerID=p small=false error.error="AI_APICallError: rate limited""#
-            ),
-            Some(Logged::Failed("rate limited".into()))
-        );
-        assert_eq!(
-            line(r#"level=ERROR run=c4 message="stream error" small=true error.error="x""#),
-            Some(Logged::Other)
-        );
-        assert_eq!(
-            line(r#"level=ERROR message=process error="message=stream x""#),
-            Some(Logged::Other)
-        );
+        let limited = Logged::Failed("ses_1", "rate limited".into());
+        assert_eq!(read(&failed), Some(limited));
+        for other in [
+            r#"level=ERROR run=c4 message="stream error" small=true error.error="x""#,
+            r#"level=ERROR message=process error="message=stream x""#,
+        ] {
+            assert_eq!(read(&at(other)), Some(Logged::Other));
+        }
         assert_eq!(read("Error: Session not found"), None);
         for odd in [
             "timestamp=",
             "timestamp= level=",
             "timestamp=x level=ERROR message=\"stream error\"",
         ] {
-            assert_ne!(read(odd), Some(Logged::Asks), "{odd}");
+            assert!(!matches!(read(odd), Some(Logged::Asks(_))), "{odd}");
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rejoin_model::{Step, ToolCall};
 use rejoin_testkit::{
-    Daemon, World, answer, assert_shown, on_cli, on_slow_cli, said, slowly, steps, user, wait_for,
+    Daemon, Model, OPENCODE, World, answer, assert_shown, on_cli, on_slow_cli, said, slowly, steps,
+    user, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -32,6 +34,7 @@ on_cli!(
     one_process,
     asked_there,
     the_same_is_allowed,
+    with_arguments_of_the_user,
     lost
 );
 on_slow_cli!(
@@ -273,6 +276,53 @@ fn after_a_while(world: World) {
         std::thread::sleep(std::time::Duration::from_secs(25));
         assert_eq!(verdict(&say(&world, &daemon, n, "edit")), "live");
     }
+    drop(daemon);
+    world.assert_quiet();
+}
+
+/// What a sub-agent wants is decided like what the turn itself wants, though its session is another.
+#[test]
+fn a_sub_agent_is_decided_for() {
+    let call = |name: &str, input: Value| Step {
+        tools: vec![ToolCall::new(name, input)],
+        ..Step::default()
+    };
+    let task =
+        json!({"description": "look", "prompt": "subword #s:sub", "subagent_type": "general"});
+    let read = json!({"filePath": "/etc/hostname"});
+    let model = || {
+        Model::scripted([
+            ("main", vec![call("task", task), Step::text(answer(1))]),
+            ("sub", vec![call("read", read), Step::text("sub-answer")]),
+        ])
+    };
+    let rejoin = env!("CARGO_BIN_EXE_rejoin");
+    let Some(world) = World::with(rejoin, &OPENCODE, model) else {
+        return;
+    };
+    let daemon = world.serve(&[]);
+    let more = [here(&world), ("permission", json!("full"))];
+    let turn = daemon.say("k", &format!("{} #s:main", user(1)), &more);
+    assert_eq!(turn["status"], "succeeded", "{turn:#}");
+    let hostname = std::fs::read_to_string("/etc/hostname").unwrap();
+    let requests = world.model.requests();
+    let shown = |word: &str| {
+        requests
+            .iter()
+            .any(|it| it.history().to_string().contains(word))
+    };
+    assert!(shown(hostname.trim()) && shown("sub-answer"));
+    drop(daemon);
+    world.assert_quiet();
+}
+
+/// Arguments of the user's are for `opencode run`, so that is what is run.
+fn with_arguments_of_the_user(mut world: World) {
+    world.set("REJOIN_AGENTS_OPENCODE_ARGS", "--variant,high");
+    let daemon = world.serve(&[]);
+    say(&world, &daemon, 1, "edit");
+    assert_eq!(process(&world), None);
+    assert_eq!(verdict(&say(&world, &daemon, 2, "edit")), "resumed");
     drop(daemon);
     world.assert_quiet();
 }
