@@ -20,7 +20,7 @@ use std::time::Instant;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::{Json, Router, routing};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi as Document;
@@ -99,10 +99,8 @@ async fn unknown() -> Refusal {
 }
 
 async fn not_so() -> Response {
-    let refusal = Refusal::usage("this address does not take requests of that kind");
-    let mut response = refusal.into_response();
-    *response.status_mut() = axum::http::StatusCode::METHOD_NOT_ALLOWED;
-    response
+    Refusal::usage("this address does not take requests of that kind")
+        .answer(axum::http::StatusCode::METHOD_NOT_ALLOWED)
 }
 
 /// Every answer has a number, by which it can be asked about, and is counted.

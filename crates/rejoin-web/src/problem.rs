@@ -54,18 +54,9 @@ impl Refusal {
     pub(crate) fn code(&self) -> &'static str {
         self.0.code
     }
-}
 
-impl<E: Into<Failure>> From<E> for Refusal {
-    fn from(error: E) -> Self {
-        Self(error.into())
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.0.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    /// With another status than the code has everywhere else.
+    pub(crate) fn answer(self, status: StatusCode) -> Response {
         let problem = Problem {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or("error"),
@@ -90,5 +81,19 @@ impl IntoResponse for Refusal {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("30"));
         }
         response
+    }
+}
+
+impl<E: Into<Failure>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status =
+            StatusCode::from_u16(self.0.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.answer(status)
     }
 }
