@@ -102,7 +102,7 @@ impl Runner {
                 continue;
             };
             let agent = AgentName::new(name).map_err(|e| Error::Internal(e.to_string()))?;
-            for found in find::sessions(adapter, &own, folder).await {
+            for found in find::sessions(adapter, &own, folder) {
                 let id = (name.to_owned(), found.head.session.to_string());
                 let mut session = OutsideSession {
                     agent: agent.clone(),

@@ -234,7 +234,7 @@ impl Runner {
         crate::folder::make_private(&folder).map_err(Error::io("making the folder of the turn"))?;
         // It need not wait for what is known.
         hook::let_go(&folder, &so_far.call).map_err(Error::io("making the folder of the turn"))?;
-        let child = preparing.launch(&prepared, &folder, None).await?;
+        let child = preparing.launch(&prepared, &folder, None)?;
         let pump = Pump {
             link: &self.hub,
             claimed,

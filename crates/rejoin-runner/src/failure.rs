@@ -267,6 +267,7 @@ impl From<StoreError> for Failure {
                 Self::unavailable(text).try_this("rejoin --version, and install a newer one")
             }
             StoreError::DiskFull(_)
+            | StoreError::Busy(_)
             | StoreError::Unavailable(_)
             | StoreError::Failed
             | StoreError::Read(_)

@@ -76,7 +76,7 @@ pub(crate) async fn read_origin(sessions: &Sessions<'_>, folder: &Path) -> io::R
         adapter: sessions.adapter,
         home: folder,
     };
-    Ok(aside.read_on(ORIGIN, None, None).await?.1)
+    Ok(aside.read_on(ORIGIN, None, None)?.1)
 }
 
 /// A session that is about to be made.
@@ -131,7 +131,7 @@ impl Seed<'_> {
     }
 
     /// Puts what the CLI must find where it will look; `now` in milliseconds since 1970.
-    pub(crate) async fn plant(&self, place: Option<&str>, now: i64) -> io::Result<()> {
+    pub(crate) fn plant(&self, place: Option<&str>, now: i64) -> io::Result<()> {
         let from = match self.forking() {
             Forking::Never | Forking::FromFile(_) => return Ok(()),
             Forking::Within(_) => self.origin(),
@@ -151,7 +151,7 @@ impl Seed<'_> {
             stat: (0, 0, 0, 0),
         };
         let moved = self.sessions.rewrite(mark, statements, self.at.folder);
-        self.sessions.make_ready(moved.await?, now).await?;
+        self.sessions.make_ready(moved?, now)?;
         Ok(())
     }
 }

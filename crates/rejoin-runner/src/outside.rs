@@ -99,7 +99,7 @@ impl Runner {
             return None;
         }
         let cursor = was.cursor.as_deref();
-        let (file, reading) = sessions.read_on(&path, Some(&mark), cursor).await.ok()?;
+        let (file, reading) = sessions.read_on(&path, Some(&mark), cursor).ok()?;
         // What a turn of ours left there was said already, here or on another machine.
         if self.hub.sent(was.id, &reading.prompts).await.ok()? {
             return None;
@@ -119,7 +119,7 @@ impl Runner {
             return Some((Some(moved_on(&here, file, &reading)), reading));
         }
         if reading.whole().is_ok() && sessions.mend(&path).is_ok() {
-            let again = sessions.read_on(&path, Some(&mark), cursor).await.ok();
+            let again = sessions.read_on(&path, Some(&mark), cursor).ok();
             if let Some((file, reading)) = again.filter(|(_, reading)| good(reading)) {
                 return Some((Some(moved_on(&here, file, &reading)), reading));
             }

@@ -20,9 +20,8 @@ pub(crate) async fn bring_here(
     let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
     let file = bring(looked, pin, session, mark)
-        .await
         .map_err(Error::io("bringing the session to this folder"))?;
-    to_this_time(looked, pin, file, clock).await
+    to_this_time(looked, pin, file, clock)
 }
 
 /// A session that was put where the CLI will look is told where and when that is.
@@ -30,9 +29,8 @@ pub(crate) async fn told_where(looked: &Looked, pin: &Pin, clock: Clock) -> Resu
     let mark = pin.files.first().cloned();
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
     let file = bring(looked, pin, &pin.session, mark)
-        .await
         .map_err(Error::io("bringing the session to this folder"))?;
-    to_this_time(looked, pin, file, clock).await
+    to_this_time(looked, pin, file, clock)
 }
 
 /// Moves a session to where a run with these permissions finds it whole.
@@ -51,21 +49,15 @@ pub(crate) fn out_of_the_way(
     Ok(FileMark { path, ..mark })
 }
 
-async fn to_this_time(
-    looked: &Looked,
-    pin: &Pin,
-    file: FileMark,
-    clock: Clock,
-) -> Result<Confirmed> {
+fn to_this_time(looked: &Looked, pin: &Pin, file: FileMark, clock: Clock) -> Result<Confirmed> {
     let file = looked
         .sessions()
         .make_ready(file, clock.now() / 1000)
-        .await
         .map_err(Error::io("bringing the session to this time"))?;
     Ok(Confirmed::of(pin, file))
 }
 
-async fn bring(
+fn bring(
     looked: &Looked,
     pin: &Pin,
     session: &SessionId,
@@ -91,11 +83,7 @@ async fn bring(
     match looked.adapter.moving(&at, &read) {
         // A session that says itself where it belongs may say so wrongly also here: after a turn in
         // another folder that was taken back.
-        Moving::Rewrite(statements) => {
-            sessions
-                .rewrite(mark, statements, &looked.folder.path)
-                .await
-        }
+        Moving::Rewrite(statements) => sessions.rewrite(mark, statements, &looked.folder.path),
         _ if pin.folder.path == looked.folder.path => Ok(mark),
         Moving::Stays => Ok(mark),
         Moving::To(path) => copied(path),

@@ -68,20 +68,19 @@ impl Sessions<'_> {
     }
 
     /// Leaves nothing in a database but this session.
-    pub async fn leave_alone(
+    pub fn leave_alone(
         &self,
         path: &str,
         statements: &[&'static str],
         session: &SessionId,
     ) -> io::Result<()> {
         let file = self.home.join(path);
-        let gone = database::rewrite(&file, statements, session.as_str());
-        gone.await.map(drop)
+        database::rewrite(&file, statements, session.as_str()).map(drop)
     }
 
     /// Reads what was added since `before`, and marks the whole. Fails if what was there has
     /// changed in a way that cannot be told from damage.
-    pub async fn read_on(
+    pub fn read_on(
         &self,
         path: &str,
         before: Option<&FileMark>,
@@ -91,7 +90,7 @@ impl Sessions<'_> {
         let mark = match self.adapter.records() {
             Records::Lines => marks::read_on(self.home, path, before, |line| reader.line(line))?,
             Records::Database { lines, .. } => {
-                let rows = database::rows(&self.home.join(path), lines, cursor).await?;
+                let rows = database::rows(&self.home.join(path), lines, cursor)?;
                 for row in &rows {
                     reader.line(row.as_bytes());
                 }
@@ -171,26 +170,26 @@ impl Sessions<'_> {
 
     /// Does to a session what must be done before its CLI goes on with it (some take what lies in the
     /// future for their newest message). Now is in milliseconds since 1970.
-    pub async fn make_ready(&self, mark: FileMark, now: i64) -> io::Result<FileMark> {
+    pub fn make_ready(&self, mark: FileMark, now: i64) -> io::Result<FileMark> {
         let Records::Database { ready, .. } = self.adapter.records() else {
             return Ok(mark);
         };
         let path = self.home.join(&mark.path);
-        match database::rewrite(&path, ready, &now.to_string()).await? {
+        match database::rewrite(&path, ready, &now.to_string())? {
             0 => Ok(mark),
             _ => database::mark(self.home, &mark.path),
         }
     }
 
     /// Tells a session that says itself where it belongs that this is its folder.
-    pub async fn rewrite(
+    pub fn rewrite(
         &self,
         mark: FileMark,
         statements: &[&'static str],
         folder: &str,
     ) -> io::Result<FileMark> {
         let path = self.home.join(&mark.path);
-        match database::rewrite(&path, statements, folder).await? {
+        match database::rewrite(&path, statements, folder)? {
             0 => Ok(mark),
             _ => database::mark(self.home, &mark.path),
         }

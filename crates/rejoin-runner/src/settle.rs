@@ -179,7 +179,7 @@ pub(crate) async fn refused_cleanly(
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;
-    run.unseen().is_empty() && !run.did_elsewhere().await
+    run.unseen().is_empty() && !run.did_elsewhere()
 }
 
 /// A CLI that does not know how to fork complains of its arguments and opens no session.

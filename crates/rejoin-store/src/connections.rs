@@ -3,17 +3,17 @@
 //! A command is one thing after the other: it makes do with a single connection, which saves it a
 //! thread and half of the opening. Only if the writer is taken does a reader get its own.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::ConnectOptions as _;
-use sqlx::sqlite::SqliteConnectOptions;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedMutexGuard};
 use uuid::Uuid;
 
 use crate::db::{Ask, Val, one};
 use crate::engine::Connection;
+use crate::engine::sqlite::Local;
 use crate::error::{Error, Result};
 use crate::open::postgres::Server;
 use crate::{attempts, conversations, messages, pins, turns};
@@ -37,6 +37,8 @@ struct Home {
     origin: Origin,
     idle: Mutex<Vec<Connection>>,
     closed: AtomicBool,
+    /// This process has it open for long, and much is written.
+    stays: AtomicBool,
     /// Asked for once.
     id: OnceCell<Uuid>,
 }
@@ -44,9 +46,9 @@ struct Home {
 /// How to connect once more.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
-    /// For reading only.
-    Sqlite(SqliteConnectOptions),
-    Postgres(Server),
+    /// The file.
+    Sqlite(PathBuf),
+    Postgres(Box<Server>),
 }
 
 impl Store {
@@ -55,6 +57,7 @@ impl Store {
             origin,
             idle: Mutex::default(),
             closed: AtomicBool::new(false),
+            stays: AtomicBool::new(false),
             id: OnceCell::new(),
         };
         Self {
@@ -84,7 +87,7 @@ impl Store {
         let lock = Arc::clone(&self.writer).lock_owned();
         let mut writer = tokio::time::timeout(WRITER_MAY_TAKE, lock)
             .await
-            .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
+            .map_err(|_| Error::Unavailable("other work here keeps it".into()))?;
         let used = writer.is_some();
         if !used {
             *writer = Some(self.home.replace().await?);
@@ -145,6 +148,24 @@ impl Store {
         }
     }
 
+    /// For a daemon: a file's log is read once, and written back less often.
+    pub async fn stays_open(&self) {
+        self.home.stays.store(true, Ordering::Relaxed);
+        if let Some(Connection::Sqlite(writer)) = self.writer.lock().await.as_mut() {
+            writer.stays_open();
+        }
+    }
+
+    /// Empties the log of a file while nobody waits for it: every command that opens it reads it whole.
+    pub fn write_back(&self) {
+        let stays = self.home.stays.load(Ordering::Relaxed);
+        if let Ok(mut writer) = self.writer.try_lock()
+            && let Some(Connection::Sqlite(writer)) = writer.as_mut().filter(|_| !stays)
+        {
+            writer.write_back();
+        }
+    }
+
     /// Waits until everything is closed. A command need not: what is committed is kept.
     pub async fn close(&self) {
         self.home.closed.store(true, Ordering::Relaxed);
@@ -163,7 +184,7 @@ impl Home {
     /// One more, for reading.
     async fn another(&self) -> Result<Connection> {
         match &self.origin {
-            Origin::Sqlite(options) => Ok(Connection::Sqlite(options.connect().await?)),
+            Origin::Sqlite(file) => Ok(Connection::Sqlite(Box::new(Local::another(file)?))),
             Origin::Postgres(server) => {
                 Ok(Connection::Postgres(Box::new(server.connect(false).await?)))
             }
@@ -241,12 +262,15 @@ impl Drop for Tx {
         let Some(mut writer) = self.writer.take().filter(|_| self.state != State::Over) else {
             return;
         };
+        if let Some(Connection::Sqlite(local)) = writer.as_mut() {
+            let _taken_back = local.run("rollback", &[]);
+            return;
+        }
         // Without a runtime the process is about to end, and the engine takes it back itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Some(connection) = writer.as_mut()
                     && connection.run("rollback", vec![]).await.is_err()
-                    && matches!(connection, Connection::Postgres(_))
                 {
                     // The server takes it back when the line is cut.
                     *writer = None;
@@ -337,5 +361,5 @@ impl Ask for Read {
 }
 
 fn closed() -> Error {
-    Error::Unavailable(sqlx::Error::PoolClosed)
+    Error::Unavailable("it is closed".into())
 }

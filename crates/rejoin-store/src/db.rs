@@ -7,9 +7,9 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
+use crate::engine::sqlite::LocalRow;
 use crate::engine::{Connection, unescaped};
 use crate::error::{Error, Result};
 
@@ -96,7 +96,7 @@ pub(crate) use vals;
 /// A row, read by column name.
 #[derive(Debug)]
 pub(crate) enum Row {
-    Sqlite(SqliteRow),
+    Sqlite(LocalRow),
     Postgres(PgRow),
 }
 
@@ -106,14 +106,14 @@ impl Row {
     }
 
     pub(crate) fn maybe_int(&self, column: &str) -> Result<Option<i64>> {
-        Ok(match self {
-            Self::Sqlite(row) => row.try_get(column)?,
+        match self {
+            Self::Sqlite(row) => row.int(column),
             // What its functions give may be shorter.
             Self::Postgres(row) => match row.try_get::<Option<i64>, _>(column) {
-                Ok(found) => found,
-                Err(_) => row.try_get::<Option<i32>, _>(column)?.map(i64::from),
+                Ok(found) => Ok(found),
+                Err(_) => Ok(row.try_get::<Option<i32>, _>(column)?.map(i64::from)),
             },
-        })
+        }
     }
 
     pub(crate) fn text(&self, column: &str) -> Result<String> {
@@ -121,10 +121,10 @@ impl Row {
     }
 
     pub(crate) fn maybe_text(&self, column: &str) -> Result<Option<String>> {
-        Ok(match self {
-            Self::Sqlite(row) => row.try_get(column)?,
-            Self::Postgres(row) => row.try_get::<Option<String>, _>(column)?.map(unescaped),
-        })
+        match self {
+            Self::Sqlite(row) => row.text(column),
+            Self::Postgres(row) => Ok(row.try_get::<Option<String>, _>(column)?.map(unescaped)),
+        }
     }
 
     pub(crate) fn id(&self, column: &str) -> Result<Uuid> {
@@ -134,7 +134,7 @@ impl Row {
     pub(crate) fn maybe_id(&self, column: &str) -> Result<Option<Uuid>> {
         match self {
             Self::Sqlite(row) => row
-                .try_get::<Option<Vec<u8>>, _>(column)?
+                .bytes(column)?
                 .map(|b| Uuid::from_slice(&b).map_err(|e| Error::Foreign(format!("{column}: {e}"))))
                 .transpose(),
             Self::Postgres(row) => Ok(row.try_get(column)?),
@@ -142,10 +142,10 @@ impl Row {
     }
 
     pub(crate) fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>> {
-        Ok(match self {
-            Self::Sqlite(row) => row.try_get(column)?,
-            Self::Postgres(row) => row.try_get(column)?,
-        })
+        match self {
+            Self::Sqlite(row) => row.bytes(column),
+            Self::Postgres(row) => Ok(row.try_get(column)?),
+        }
     }
 
     pub(crate) fn hash(&self, column: &str) -> Result<[u8; 32]> {

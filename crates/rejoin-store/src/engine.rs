@@ -1,16 +1,18 @@
 //! One connection, of either engine: statements with values in, rows out.
 
+pub(crate) mod sqlite;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgArguments, PgConnection};
-use sqlx::sqlite::{SqliteArguments, SqliteConnection};
-use sqlx::{Connection as _, Executor as _, Postgres, SqlSafeStr as _, Sqlite};
+use sqlx::{Connection as _, Executor as _, Postgres, SqlSafeStr as _};
 
 use crate::db::{Row, Val};
 use crate::error::{Error, Result};
+use sqlite::Local;
 
 /// Longer than the server lets any statement run: only a server that went without a word is silent
 /// for so long.
@@ -23,7 +25,7 @@ const BEGIN_POSTGRES: &str = "begin; select pg_advisory_xact_lock(hashtextextend
 
 #[derive(Debug)]
 pub(crate) enum Connection {
-    Sqlite(SqliteConnection),
+    Sqlite(Box<Local>),
     Postgres(Box<Served>),
 }
 
@@ -39,7 +41,7 @@ impl Connection {
     pub(crate) async fn all(&mut self, sql: &'static str, values: Vec<Val>) -> Result<Vec<Row>> {
         match self {
             Self::Sqlite(at) => {
-                let found = for_sqlite(sql, values).fetch_all(at).await?;
+                let found = at.all(sql, &values)?;
                 Ok(found.into_iter().map(Row::Sqlite).collect())
             }
             Self::Postgres(at) => {
@@ -53,7 +55,7 @@ impl Connection {
     /// Runs a change, says how many rows it met.
     pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
         match self {
-            Self::Sqlite(at) => Ok(for_sqlite(sql, values).execute(at).await?.rows_affected()),
+            Self::Sqlite(at) => at.run(sql, &values),
             Self::Postgres(at) => {
                 let done = for_postgres(sql, values).execute(&mut at.line);
                 Ok(answered(&at.place, done).await?.rows_affected())
@@ -64,7 +66,7 @@ impl Connection {
     /// Takes the engine's write lock at once.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         match self {
-            Self::Sqlite(_) => self.run("begin immediate", vec![]).await.map(drop),
+            Self::Sqlite(at) => at.begin().await,
             Self::Postgres(at) => {
                 let begun = sqlx::raw_sql(BEGIN_POSTGRES).execute(&mut at.line);
                 answered(&at.place, begun).await.map(drop)
@@ -75,7 +77,7 @@ impl Connection {
     /// Gets a statement ready. What goes wrong goes wrong again when it is used.
     pub(crate) async fn plan(&mut self, sql: &'static str) {
         match self {
-            Self::Sqlite(at) => drop(at.prepare(sql.into_sql_str()).await),
+            Self::Sqlite(at) => at.plan(sql),
             Self::Postgres(at) => {
                 let planned = at.line.prepare(sql.into_sql_str());
                 drop(answered(&at.place, planned).await);
@@ -85,7 +87,7 @@ impl Connection {
 
     pub(crate) async fn close(self) {
         match self {
-            Self::Sqlite(at) => drop(at.close().await),
+            Self::Sqlite(at) => at.close(),
             Self::Postgres(at) => drop(answered(&at.place, at.line.close()).await),
         }
     }
@@ -101,20 +103,6 @@ pub(crate) async fn answered<T>(
         Err(_) => Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())),
     };
     answer.map_err(|error| Error::of_server(error, place))
-}
-
-fn for_sqlite(
-    sql: &'static str,
-    values: Vec<Val>,
-) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
-    values
-        .into_iter()
-        .fold(sqlx::query(sql), |query, value| match value {
-            Val::Int(v) => query.bind(v),
-            Val::Text(v) => query.bind(v),
-            Val::Bytes(v) => query.bind(v),
-            Val::Id(v) => query.bind(v.map(|id| id.as_bytes().to_vec())),
-        })
 }
 
 fn for_postgres(

@@ -1,6 +1,11 @@
 //! What can go wrong, by what the caller can do about it.
 
+use rusqlite::ffi;
+
 use crate::engine::is_lost;
+
+/// What the engine itself says.
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -11,16 +16,18 @@ pub enum Error {
     Open {
         path: String,
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Cause,
     },
     #[error("the store was written by a newer rejoin (schema {found}, this one knows {known})")]
     Newer { found: i64, known: i64 },
     #[error("the disk is full")]
-    DiskFull(#[source] sqlx::Error),
+    DiskFull(#[source] Cause),
     #[error("the store cannot be written")]
-    ReadOnly(#[source] sqlx::Error),
+    ReadOnly(#[source] Cause),
+    #[error("another process is writing to the store")]
+    Busy(#[source] Cause),
     #[error("the store does not answer")]
-    Unavailable(#[source] sqlx::Error),
+    Unavailable(#[source] Cause),
     /// A server that does not answer, or not with what was asked.
     #[error("the store at {place} cannot be used")]
     Away {
@@ -58,7 +65,7 @@ impl Error {
             .as_database_error()
             .and_then(|e| e.code().map(std::borrow::Cow::into_owned));
         match code.as_deref() {
-            Some("53100") => Self::DiskFull(error),
+            Some("53100") => Self::DiskFull(error.into()),
             Some("23505") => Self::Conflict(EXISTS),
             Some(_) | None => Self::Away {
                 place: place.to_owned(),
@@ -75,27 +82,29 @@ impl Error {
 
 const EXISTS: &str = "it exists already";
 
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
-        let code = error
-            .as_database_error()
-            .and_then(|e| e.code().map(std::borrow::Cow::into_owned));
-        match code.as_deref() {
-            // SQLITE_FULL, and what some file systems give instead: SQLITE_IOERR_WRITE, and
-            // SQLITE_IOERR_SHMSIZE for the index beside the log.
-            Some("13" | "778" | "4874") => Self::DiskFull(error),
-            // SQLITE_READONLY, with its causes in the upper bits.
-            Some(code) if code.parse::<u32>().is_ok_and(|code| code & 0xff == 8) => {
-                Self::ReadOnly(error)
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error().map_or(0, |it| it.extended_code);
+        match code {
+            // What some file systems give instead of the first, also for the index beside the log.
+            ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE => {
+                Self::DiskFull(error.into())
             }
-            _ if error
-                .as_database_error()
-                .is_some_and(sqlx::error::DatabaseError::is_unique_violation) =>
-            {
+            ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY => {
                 Self::Conflict(EXISTS)
             }
-            _ => Self::Unavailable(error),
+            // Their causes stand in the upper bits.
+            code if code & 0xff == ffi::SQLITE_READONLY => Self::ReadOnly(error.into()),
+            code if code & 0xff == ffi::SQLITE_BUSY => Self::Busy(error.into()),
+            _ => Self::Unavailable(error.into()),
         }
+    }
+}
+
+/// What a row of a server is not.
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Unavailable(error.into())
     }
 }
 

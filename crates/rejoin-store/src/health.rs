@@ -5,8 +5,7 @@ mod postgres;
 use std::path::Path;
 use std::time::Duration;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _};
+use rusqlite::{Connection, OpenFlags};
 
 use crate::connections::Store;
 use crate::error::Result;
@@ -33,6 +32,7 @@ pub struct Health {
 
 impl Store {
     /// None: there is no file yet. A file that is no database is damage, not an error.
+    #[expect(clippy::unused_async, reason = "as with a server")]
     pub async fn health(path: &Path) -> Result<Option<Health>> {
         let Ok(meta) = fs_err::metadata(path) else {
             return Ok(None);
@@ -44,38 +44,28 @@ impl Store {
             known_schema: crate::open::newest_schema(),
             ..Health::default()
         };
-        if let Err(error) = look(path, &mut health).await {
+        if let Err(error) = look(path, &mut health) {
             health.damage.push(error.to_string());
         }
         Ok(Some(health))
     }
 }
 
-async fn look(path: &Path, health: &mut Health) -> Result<(), sqlx::Error> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(false)
-        .busy_timeout(BUSY);
-    let mut connection = options.connect().await?;
-    let found = ask(&mut connection, health).await;
-    drop(connection.close().await);
-    found
-}
-
-async fn ask(at: &mut SqliteConnection, health: &mut Health) -> Result<(), sqlx::Error> {
-    let number = |sql| sqlx::query_scalar::<_, i64>(sql);
-    health.schema = number("pragma user_version").fetch_one(&mut *at).await?;
-    let said: Vec<String> = sqlx::query_scalar("pragma quick_check(5)")
-        .fetch_all(&mut *at)
-        .await?;
-    health
-        .damage
-        .extend(said.into_iter().filter(|line| line != "ok"));
+fn look(path: &Path, health: &mut Health) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let at = Connection::open_with_flags(path, flags)?;
+    at.busy_timeout(BUSY)?;
+    health.schema = at.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    at.pragma(None, "quick_check", 5, |row| {
+        let said: String = row.get(0)?;
+        health.damage.extend((said != "ok").then_some(said));
+        Ok(())
+    })?;
     if health.schema == 0 || !health.damage.is_empty() {
         return Ok(());
     }
     for (sql, count) in counts(health) {
-        *count = number(sql).fetch_one(&mut *at).await?;
+        *count = at.query_row(sql, [], |row| row.get(0))?;
     }
     Ok(())
 }

@@ -3,14 +3,13 @@
 pub(crate) mod postgres;
 
 use std::path::Path;
-use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _};
+use rusqlite::TransactionBehavior;
 
 use crate::connections::{Origin, Store};
 use crate::engine::Connection;
+use crate::engine::sqlite::Local;
 use crate::error::{Error, Result};
 
 /// Append-only; the same numbers stand in `migrations/postgres`.
@@ -45,13 +44,11 @@ const MIGRATIONS: &[(i64, &str)] = &[
     ),
 ];
 
-/// How long a writer waits for another process's transaction.
-const BUSY: Duration = Duration::from_secs(20);
-
 impl Store {
     /// Opens, and where needed makes or updates, the database file.
+    #[expect(clippy::unused_async, reason = "as with a server")]
     pub async fn open_sqlite(path: &Path) -> Result<Self> {
-        let opened = Self::try_open(path).await;
+        let opened = Self::try_open(path);
         opened.map_err(|error| {
             if matches!(error, Error::Newer { .. } | Error::DiskFull(_)) {
                 return error;
@@ -64,26 +61,12 @@ impl Store {
         })
     }
 
-    async fn try_open(path: &Path) -> Result<Self> {
+    fn try_open(path: &Path) -> Result<Self> {
         make_private(path);
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            // Every commit outlives every process. A power cut may take back the newest of them, in
-            // order: those since the log was last written back, or the system last wrote by itself.
-            .synchronous(SqliteSynchronous::Normal)
-            .foreign_keys(true)
-            .busy_timeout(BUSY);
-        let mut writer = options.connect().await?;
-        migrate(&mut writer).await?;
-        let readers = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(false)
-            .busy_timeout(BUSY);
-        Ok(Self::new(
-            Connection::Sqlite(writer),
-            Origin::Sqlite(readers),
-        ))
+        let mut writer = Local::open(path)?;
+        migrate(writer.at())?;
+        let writer = Connection::Sqlite(Box::new(writer));
+        Ok(Self::new(writer, Origin::Sqlite(path.to_owned())))
     }
 }
 
@@ -99,26 +82,25 @@ pub(crate) fn newest_schema() -> i64 {
 
 /// The number of the newest migration stands in `user_version`: a start with nothing to do costs
 /// one pragma.
-async fn migrate(at: &mut SqliteConnection) -> Result<()> {
+fn migrate(at: &mut rusqlite::Connection) -> Result<()> {
     let known = newest_schema();
-    let version = || sqlx::query_scalar::<_, i64>("pragma user_version");
-    match version().fetch_one(&mut *at).await? {
+    match version(at)? {
         found if found == known => return Ok(()),
         found if found > known => return Err(Error::Newer { found, known }),
         _ => {}
     }
     // Kept in the file, and not to be changed in a transaction.
-    sqlx::raw_sql("pragma journal_mode = wal")
-        .execute(&mut *at)
-        .await?;
-    let mut tx = at.begin_with("begin immediate").await?;
+    at.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    let tx = at.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
-    let found = version().fetch_one(&mut *tx).await?;
+    let found = version(&tx)?;
     for (number, sql) in MIGRATIONS.iter().filter(|(number, _)| *number > found) {
-        sqlx::raw_sql(*sql).execute(&mut *tx).await?;
-        let stamp = sqlx::AssertSqlSafe(format!("pragma user_version = {number}"));
-        sqlx::raw_sql(stamp).execute(&mut *tx).await?;
+        tx.execute_batch(sql)?;
+        tx.pragma_update(None, "user_version", number)?;
     }
-    tx.commit().await?;
-    Ok(())
+    Ok(tx.commit()?)
+}
+
+fn version(at: &rusqlite::Connection) -> rusqlite::Result<i64> {
+    at.pragma_query_value(None, "user_version", |row| row.get(0))
 }

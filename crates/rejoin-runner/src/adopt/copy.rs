@@ -51,7 +51,7 @@ pub(super) async fn copy(
                 statements: copy,
                 whole,
             };
-            let made = database::take_out(&from, &to, &taking, at.session.as_str()).await;
+            let made = database::take_out(&from, &to, &taking, at.session.as_str());
             if let Err(error) = made {
                 remove(home, &path);
                 return Err(error);
@@ -76,7 +76,7 @@ async fn ready(
     let sessions = Sessions { adapter, home };
     let mut whole = at_home(adapter, home, path, at.session).await?;
     if let (Moving::Rewrite(statements), Some(mark)) = (moving, whole.mark.clone()) {
-        whole.mark = Some(sessions.rewrite(mark, statements, at.folder).await?);
+        whole.mark = Some(sessions.rewrite(mark, statements, at.folder)?);
     }
     if whole.reading.repeats {
         sessions.mend(path)?;

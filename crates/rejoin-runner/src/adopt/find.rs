@@ -42,7 +42,7 @@ pub(super) fn own(
 }
 
 /// Those of a folder (a real path), or of all; newest first. What cannot be read is not a session.
-pub(super) async fn sessions(
+pub(super) fn sessions(
     adapter: &'static dyn Adapter,
     own: &OwnSessions,
     folder: Option<&str>,
@@ -73,7 +73,7 @@ pub(super) async fn sessions(
         } => {
             let mut all = vec![];
             for name in named(&own.home, begins, ends) {
-                all.extend(rows(adapter, &own.home, &name, heads).await);
+                all.extend(rows(adapter, &own.home, &name, heads));
             }
             all
         }
@@ -100,7 +100,7 @@ pub(super) async fn sessions(
 }
 
 /// One of them, first where it was.
-pub(super) async fn again(
+pub(super) fn again(
     adapter: &'static dyn Adapter,
     own: &OwnSessions,
     path: &str,
@@ -114,7 +114,7 @@ pub(super) async fn again(
     if there.as_ref().is_some_and(is_it) && !path.ends_with(DOCUMENT) {
         return there;
     }
-    let all = sessions(adapter, own, None).await;
+    let all = sessions(adapter, own, None);
     all.into_iter().find(is_it)
 }
 
@@ -160,13 +160,8 @@ fn file(
     })
 }
 
-async fn rows(
-    adapter: &'static dyn Adapter,
-    home: &Path,
-    name: &str,
-    heads: &'static str,
-) -> Vec<Found> {
-    let rows = database::rows_of_others(&home.join(name), heads).await;
+fn rows(adapter: &'static dyn Adapter, home: &Path, name: &str, heads: &'static str) -> Vec<Found> {
+    let rows = database::rows_of_others(&home.join(name), heads);
     let rows = rows.unwrap_or_default().into_iter();
     let found = rows.filter_map(|row| {
         let mut reader = adapter.head(name, None, &|_| None);

@@ -99,7 +99,7 @@ impl Runner {
             {
                 continue;
             }
-            let found = self.source_of(&kept, &source).await?;
+            let found = self.source_of(&kept, &source)?;
             let Some(session) = found.filter(|s| s.found.stamp != source.stamp) else {
                 continue;
             };
@@ -177,14 +177,14 @@ impl Runner {
     }
 
     /// The session itself, looked for anew.
-    async fn source_of(&self, kept: &Kept, source: &Source) -> Result<Option<OutsideSession>> {
+    fn source_of(&self, kept: &Kept, source: &Source) -> Result<Option<OutsideSession>> {
         let Some(adapter) = self.config.adapter(&kept.agent) else {
             return Ok(None);
         };
         let Some(own) = find::own(&self.config, adapter, None) else {
             return Ok(None);
         };
-        let found: Option<Found> = find::again(adapter, &own, &source.path, &kept.session_id).await;
+        let found: Option<Found> = find::again(adapter, &own, &source.path, &kept.session_id);
         let Some(found) = found else { return Ok(None) };
         let agent = rejoin_core::AgentName::new(kept.agent.as_str())
             .map_err(|e| Error::Internal(e.to_string()))?;

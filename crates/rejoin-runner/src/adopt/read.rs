@@ -89,7 +89,7 @@ pub(super) async fn whole(
                 whole,
             };
             let to = temp.path().join("session.db");
-            database::take_out(&file, &to, &taking, session.as_str()).await?;
+            database::take_out(&file, &to, &taking, session.as_str())?;
             at_home(adapter, temp.path(), "session.db", session).await
         }
     }
@@ -103,7 +103,7 @@ pub(super) async fn at_home(
     session: &SessionId,
 ) -> io::Result<Whole> {
     let sessions = Sessions { adapter, home };
-    let (mark, reading) = sessions.read_on(path, None, None).await?;
+    let (mark, reading) = sessions.read_on(path, None, None)?;
     Ok(Whole::new(reading, Some(mark), false, session))
 }
 
@@ -180,7 +180,6 @@ fn first_line(file: &Path) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use rejoin_agents::adapter;
-    use sqlx::{Connection as _, SqliteConnection};
 
     use super::super::find;
     use super::*;
@@ -218,8 +217,7 @@ mod tests {
     async fn one_session_of_many() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("opencode.db");
-        let url = format!("sqlite:{}?mode=rwc", file.display());
-        let mut db = SqliteConnection::connect(&url).await.unwrap();
+        let db = rusqlite::Connection::open(&file).unwrap();
         let (a, b, c) = ("ses_aaaaaaaaaaaa", "ses_bbbbbbbbbbbb", "ses_cccccccccccc");
         let rows = [
             said(a, "a1", 10, "user", "one"),
@@ -231,17 +229,14 @@ mod tests {
             said(c, "c1", 10, "user", "of a sub-agent"),
         ];
         let all = format!("{TABLES}{}", rows.concat());
-        sqlx::raw_sql(sqlx::AssertSqlSafe(all))
-            .execute(&mut db)
-            .await
-            .unwrap();
+        db.execute_batch(&all).unwrap();
         let log = home.path().join("opencode.db-wal");
         let before = (fs_err::read(&file).unwrap(), fs_err::read(&log).unwrap());
 
         let opencode = adapter("opencode").unwrap();
         let mut own = opencode.own_sessions(&|_| Some("/h".into()), None).unwrap();
         own.home = home.path().to_owned();
-        let found = find::sessions(opencode, &own, Some("/w")).await;
+        let found = find::sessions(opencode, &own, Some("/w"));
         let ids: Vec<&str> = found.iter().map(|f| f.head.session.as_str()).collect();
         assert_eq!(ids, [b, a]);
         let mut told = vec![];
@@ -259,6 +254,6 @@ mod tests {
         assert_eq!(told, [["two", "due"], ["one", "uno"]]);
         let after = (fs_err::read(&file).unwrap(), fs_err::read(&log).unwrap());
         assert!(before == after, "the database was written to");
-        db.close().await.unwrap();
+        db.close().unwrap();
     }
 }

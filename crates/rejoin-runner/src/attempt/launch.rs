@@ -57,19 +57,19 @@ impl<L: HubLink> Preparing<'_, L> {
             "Starting execution"
         );
         fault::point("after_begin");
-        let child = self.launch(prepared, &folder, early).await?;
+        let child = self.launch(prepared, &folder, early)?;
         Ok((folder, child))
     }
 
     /// Starts what was written ahead.
-    pub(crate) async fn launch(
+    pub(crate) fn launch(
         &self,
         prepared: &Prepared,
         folder: &Path,
         early: Option<ShimChild>,
     ) -> Result<ShimChild> {
         make_private(folder).map_err(Error::io("making the folder of the turn"))?;
-        self.make_ready(prepared, folder).await?;
+        self.make_ready(prepared, folder)?;
         if let Some(host) = &prepared.host {
             return self.launch_through(host, prepared, folder, early);
         }
@@ -129,7 +129,7 @@ impl<L: HubLink> Preparing<'_, L> {
     }
 
     /// What the CLI needs on disk, and a copy of what could not be taken back otherwise.
-    async fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
+    fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
         let looked = self.looked;
         if let Some(overlay) = &looked.overlay {
             overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
@@ -141,7 +141,6 @@ impl<L: HubLink> Preparing<'_, L> {
             let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
             self.seed(&folder, &plan.session, &pin.to_string())
                 .plant(plan.session_file.as_deref(), now)
-                .await
                 .map_err(Error::io("putting the session in its place"))?;
         } else if let Some(confirmed) = &plan.confirmed {
             looked

@@ -82,14 +82,14 @@ pub(super) async fn strange(subject: Subject<'_>, server: &ModelServer) -> Optio
 }
 
 /// A copy of the session at this place, ready to be gone on with; where it will lie.
-async fn planted(seed: &Seed<'_>, parent: &str) -> std::io::Result<Option<String>> {
-    let (mark, _) = seed.sessions.read_on(parent, None, None).await?;
+fn planted(seed: &Seed<'_>, parent: &str) -> std::io::Result<Option<String>> {
+    let (mark, _) = seed.sessions.read_on(parent, None, None)?;
     set_aside(&seed.sessions, &mark, seed.folder)?;
     let place = seed.place();
     if let Some(place) = &place {
         seed.rename(place)?;
     }
-    seed.plant(place.as_deref(), Clock.now() / 1000).await?;
+    seed.plant(place.as_deref(), Clock.now() / 1000)?;
     Ok(place)
 }
 
@@ -177,7 +177,7 @@ impl Bench<'_> {
             },
         };
         let place = if forking.is_some() {
-            planted(&seed, &place?).await.ok()?
+            planted(&seed, &place?).ok()?
         } else {
             place
         };

@@ -5,8 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rejoin_core::{FileMark, SessionFact};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
+use rusqlite::{Connection, OpenFlags, Params, Statement, TransactionBehavior, params_from_iter};
 
 use crate::marks;
 
@@ -26,35 +25,33 @@ pub(super) fn compare(home: &Path, mark: &FileMark) -> SessionFact {
 }
 
 /// One text per row.
-pub(super) async fn rows(
+pub(super) fn rows(
     path: &Path,
     query: &'static str,
     cursor: Option<&str>,
 ) -> io::Result<Vec<String>> {
-    let mut at = open(path).await?;
-    let found = sqlx::query(query)
-        .bind(cursor.unwrap_or_default().to_owned())
-        .fetch_all(&mut at)
-        .await
-        .map_err(io::Error::other)?;
-    let rows = found
-        .iter()
-        .map(|row| row.try_get::<String, _>(0).map_err(io::Error::other))
-        .collect();
-    close(at).await?;
+    let at = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let rows = texts(&at, query, cursor.unwrap_or_default()).map_err(io::Error::other);
+    close(at)?;
     rows
 }
 
 /// One text per row of a database that is not ours: nothing in it is changed, its log included.
-pub(crate) async fn rows_of_others(path: &Path, query: &'static str) -> io::Result<Vec<String>> {
-    let options = SqliteConnectOptions::new().filename(path).read_only(true);
-    let mut at = options.connect().await.map_err(io::Error::other)?;
-    let found = sqlx::query(query).fetch_all(&mut at).await;
-    at.close().await.map_err(io::Error::other)?;
-    let text = |row: &sqlx::sqlite::SqliteRow| row.try_get::<String, _>(0);
-    let texts = found.map_err(io::Error::other)?;
-    let texts = texts.iter().map(text).collect::<Result<_, _>>();
-    texts.map_err(io::Error::other)
+pub(crate) fn rows_of_others(path: &Path, query: &'static str) -> io::Result<Vec<String>> {
+    let at = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    texts(&at, query, "").map_err(io::Error::other)
+}
+
+fn texts(at: &Connection, query: &str, parameter: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = at.prepare(query)?;
+    let values = wherever(parameter, &statement);
+    let found = statement.query_map(values, |row| row.get(0))?;
+    found.collect()
+}
+
+/// As often as the statement has a place for it.
+fn wherever<'a>(parameter: &'a str, statement: &Statement<'_>) -> impl Params + use<'a> {
+    params_from_iter(std::iter::repeat_n(parameter, statement.parameter_count()))
 }
 
 /// What is taken of a database that is not ours.
@@ -65,74 +62,72 @@ pub(crate) struct Taking {
 }
 
 /// Makes a new database of a part of another, which is only read. `parameter`: of the statements.
-pub(crate) async fn take_out(
-    from: &Path,
-    to: &Path,
-    taking: &Taking,
-    parameter: &str,
-) -> io::Result<()> {
+pub(crate) fn take_out(from: &Path, to: &Path, taking: &Taking, parameter: &str) -> io::Result<()> {
     // Else it would be made, empty.
     fs_err::metadata(from)?;
-    let options = SqliteConnectOptions::new()
-        .filename(to)
-        .create_if_missing(true)
-        .foreign_keys(false);
-    let mut at = options.connect().await.map_err(io::Error::other)?;
-    let done = take(&mut at, from, taking, parameter).await;
-    at.close().await.map_err(io::Error::other)?;
-    done.map_err(io::Error::other)
+    let make = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let mut at = open(to, make | OpenFlags::SQLITE_OPEN_URI)?;
+    take(&mut at, from, taking, parameter).map_err(io::Error::other)
 }
 
-async fn take(
-    at: &mut SqliteConnection,
+fn take(
+    at: &mut Connection,
     from: &Path,
     taking: &Taking,
     parameter: &str,
-) -> sqlx::Result<()> {
+) -> rusqlite::Result<()> {
+    at.pragma_update(None, "foreign_keys", false)?;
     let escaped = from.to_string_lossy().replace('%', "%25");
     let escaped = escaped.replace('?', "%3f").replace('#', "%23");
-    sqlx::query("attach database $1 as own")
-        .bind(format!("file:{escaped}?mode=ro"))
-        .execute(&mut *at)
-        .await?;
-    let mut tx = at.begin().await?;
+    let from = format!("file:{escaped}?mode=ro");
+    at.execute("attach database $1 as own", [from])?;
+    let tx = at.transaction()?;
     let made = "select name, sql from own.sqlite_master
         where sql is not null and name not like 'sqlite_%' and type in ('table', 'index')
         order by type desc";
-    for row in sqlx::query(made).fetch_all(&mut *tx).await? {
-        let (name, sql): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        sqlx::query(AssertSqlSafe(sql)).execute(&mut *tx).await?;
+    let made: Vec<(String, String)> = tx
+        .prepare(made)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (name, sql) in made {
+        tx.execute_batch(&sql)?;
         if name.contains(taking.whole) && !name.contains('"') {
             let all = format!("insert or ignore into main.\"{name}\" select * from own.\"{name}\"");
             // An index has no rows.
-            let _copied = sqlx::query(AssertSqlSafe(all)).execute(&mut *tx).await;
+            let _copied = tx.execute(&all, []);
         }
     }
-    for statement in taking.statements {
-        let query = sqlx::query(AssertSqlSafe(*statement)).bind(parameter.to_owned());
-        query.execute(&mut *tx).await?;
-    }
-    tx.commit().await?;
-    sqlx::query("detach database own").execute(&mut *at).await?;
-    Ok(())
+    change(&tx, taking.statements, parameter)?;
+    tx.commit()?;
+    at.execute_batch("detach database own")
 }
 
 /// Gives the number of rows that were changed.
-pub(super) async fn rewrite(
+pub(super) fn rewrite(
     path: &Path,
     statements: &[&'static str],
     parameter: &str,
 ) -> io::Result<u64> {
-    let mut at = open(path).await?;
-    let mut tx = at.begin().await.map_err(io::Error::other)?;
+    let mut at = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let changed = rewritten(&mut at, statements, parameter).map_err(io::Error::other)?;
+    close(at)?;
+    Ok(changed)
+}
+
+fn rewritten(at: &mut Connection, statements: &[&str], parameter: &str) -> rusqlite::Result<u64> {
+    let tx = at.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let changed = change(&tx, statements, parameter)?;
+    tx.commit()?;
+    Ok(changed)
+}
+
+fn change(at: &Connection, statements: &[&str], parameter: &str) -> rusqlite::Result<u64> {
     let mut changed = 0;
     for statement in statements {
-        let query = sqlx::query(AssertSqlSafe(*statement)).bind(parameter.to_owned());
-        let done = query.execute(&mut *tx).await.map_err(io::Error::other)?;
-        changed += done.rows_affected();
+        let mut statement = at.prepare(statement)?;
+        let values = wherever(parameter, &statement);
+        changed += statement.execute(values)? as u64;
     }
-    tx.commit().await.map_err(io::Error::other)?;
-    close(at).await?;
     Ok(changed)
 }
 
@@ -182,21 +177,17 @@ fn same(copy: &Path, mark: &FileMark) -> io::Result<()> {
     ))
 }
 
-async fn open(path: &Path) -> io::Result<SqliteConnection> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(false);
-    options.connect().await.map_err(io::Error::other)
+fn open(path: &Path, flags: OpenFlags) -> io::Result<Connection> {
+    let at = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+    at.map_err(io::Error::other)
 }
 
 /// The log goes into the file, and is gone when the last connection closes.
-async fn close(mut at: SqliteConnection) -> io::Result<()> {
-    let done = sqlx::query("pragma wal_checkpoint(truncate)")
-        .fetch_one(&mut at)
-        .await
+fn close(at: Connection) -> io::Result<()> {
+    let busy: i64 = at
+        .query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0))
         .map_err(io::Error::other)?;
-    let busy: i64 = done.try_get(0).map_err(io::Error::other)?;
-    at.close().await.map_err(io::Error::other)?;
+    at.close().map_err(|(_, error)| io::Error::other(error))?;
     if busy == 0 {
         return Ok(());
     }

@@ -53,7 +53,7 @@ impl Run<'_> {
             && self.plan.forked.is_some()
         {
             let session = self.session().ok_or("it did not say which session it is")?;
-            let done = self.sessions().leave_alone(&path, alone, session).await;
+            let done = self.sessions().leave_alone(&path, alone, session);
             done.map_err(|e| format!("its session cannot be read ({e})"))?;
         }
         self.read_at(&path).await
@@ -63,7 +63,7 @@ impl Run<'_> {
         let before = self.plan.confirmed.as_ref();
         let cursor = before.and_then(|c| c.cursor.as_deref());
         let read = self.sessions();
-        let read = read.read_on(path, before.map(|c| &c.file), cursor).await;
+        let read = read.read_on(path, before.map(|c| &c.file), cursor);
         let (mark, reading) = read.map_err(|e| format!("its session cannot be read ({e})"))?;
         // Of a copy that was put in its place the confirmed bytes say that it holds the parent's.
         if self.plan.forked.is_none() || before.is_some() {
@@ -129,7 +129,7 @@ impl Run<'_> {
     }
 
     /// It opened another session than it was told to, and a tool began there; or nobody can say.
-    pub(super) async fn did_elsewhere(&self) -> bool {
+    pub(super) fn did_elsewhere(&self) -> bool {
         let Some(opened) = self
             .ran
             .session
@@ -147,7 +147,7 @@ impl Run<'_> {
         let Some(path) = self.sessions().locate(&at) else {
             return false;
         };
-        match self.sessions().read_on(&path, None, None).await {
+        match self.sessions().read_on(&path, None, None) {
             Ok((_, reading)) => !reading.begun.is_empty() || !reading.denied.is_empty(),
             Err(_) => true,
         }

@@ -77,7 +77,7 @@ pub(crate) async fn unheard(
         home: Path::new(&plan.home),
     };
     let (file, cursor) = (&before.file, before.cursor.as_deref());
-    match sessions.read_on(&file.path, Some(file), cursor).await {
+    match sessions.read_on(&file.path, Some(file), cursor) {
         Ok((_, added)) => {
             let nothing = added.entries.is_empty() && added.prompts.is_empty();
             nothing && sessions.cut_back(file, run).is_ok()

@@ -85,7 +85,7 @@ impl Store {
         let migrated = migrate(&mut served.line).await;
         migrated.map_err(|error| Error::of_server(error, &server.place))??;
         let writer = Connection::Postgres(Box::new(served));
-        Ok(Self::new(writer, Origin::Postgres(server)))
+        Ok(Self::new(writer, Origin::Postgres(Box::new(server))))
     }
 }
 

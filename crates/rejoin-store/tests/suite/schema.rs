@@ -102,16 +102,9 @@ async fn a_store_of_before_is_brought_up_to_date(place: Place) {
     };
     match &place {
         Place::File(dir) => {
-            let options = sqlx::sqlite::SqliteConnectOptions::new()
-                .filename(dir.path().join("s.db"))
-                .create_if_missing(true);
-            let mut at = sqlx::ConnectOptions::connect(&options).await.unwrap();
+            let at = rusqlite::Connection::open(dir.path().join("s.db")).unwrap();
             let sql = format!("{}; {sql} pragma user_version = 1", first("sqlite"));
-            sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
-                .execute(&mut at)
-                .await
-                .unwrap();
-            sqlx::Connection::close(at).await.unwrap();
+            at.execute_batch(&sql).unwrap();
         }
         Place::Server(database) => {
             let version = "create table rejoin_schema (version bigint not null); insert into rejoin_schema values (1)";

@@ -1,0 +1,324 @@
+//! A database in a file. It is asked in the thread that asks: to hand a question to another thread and
+//! back takes longer than most answers.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{OpenFlags, Statement};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::db::Val;
+use crate::error::{Error, Result};
+
+/// One before it could lose what was written while its log began anew.
+const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003);
+
+/// How long a writer waits for another process's transaction.
+pub(crate) const BUSY: Duration = Duration::from_secs(20);
+/// Statements kept ready: to plan one takes longer than to run it.
+const KEPT: usize = 128;
+/// Between two tries to begin.
+const PAUSES: [u64; 6] = [1, 2, 5, 10, 20, 50];
+/// After so many pages the log is written back. All of it is read by whoever opens the file.
+const LOG_PAGES: i64 = 250;
+/// Where it stays open.
+const LONG_LOG_PAGES: i64 = 1000;
+
+/// A connection to a file.
+#[derive(Debug)]
+pub(crate) struct Local {
+    /// Never locked: it makes what is not to be shared shareable.
+    at: Mutex<rusqlite::Connection>,
+}
+
+/// A row of it.
+#[derive(Debug)]
+pub(crate) struct LocalRow {
+    names: Arc<[String]>,
+    values: Vec<Value>,
+}
+
+impl Local {
+    /// Opens it for writing; a file that does not exist is made.
+    pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
+        let at = Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        // Every commit outlives every process. A power cut may take back the newest of them, in
+        // order: those since the log was last written back, or the system last wrote by itself.
+        at.pragma_update(None, "synchronous", "normal")?;
+        at.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+        at.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+        Ok(Self { at: Mutex::new(at) })
+    }
+
+    /// One more connection to a file that exists.
+    pub(crate) fn another(path: &Path) -> rusqlite::Result<Self> {
+        let at = Self::connect(path, OpenFlags::empty())?;
+        Ok(Self { at: Mutex::new(at) })
+    }
+
+    fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<rusqlite::Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let at = rusqlite::Connection::open_with_flags(path, flags | more)?;
+        at.busy_timeout(BUSY)?;
+        at.set_prepared_statement_cache_capacity(KEPT);
+        // A command does not wait for the disk when it ends: what is committed is in the log.
+        at.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        Ok(at)
+    }
+
+    pub(crate) fn at(&mut self) -> &mut rusqlite::Connection {
+        self.at.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn all(&mut self, sql: &str, values: &[Val]) -> Result<Vec<LocalRow>> {
+        aside(|| {
+            let mut statement = self.at().prepare_cached(sql)?;
+            bind(&mut statement, values)?;
+            let names: Arc<[String]> = statement.column_names().iter().map(|&n| n.into()).collect();
+            let mut found = statement.raw_query();
+            let mut rows = vec![];
+            while let Some(row) = found.next()? {
+                let values = (0..names.len()).map(|n| owned(row.get_ref(n)?));
+                rows.push(LocalRow {
+                    values: values.collect::<Result<_>>()?,
+                    names: Arc::clone(&names),
+                });
+            }
+            Ok(rows)
+        })
+    }
+
+    pub(crate) fn run(&mut self, sql: &str, values: &[Val]) -> Result<u64> {
+        aside(|| {
+            let at = self.at();
+            let mut statement = at.prepare_cached(sql)?;
+            bind(&mut statement, values)?;
+            let mut found = statement.raw_query();
+            while found.next()?.is_some() {}
+            drop(found);
+            drop(statement);
+            Ok(at.changes())
+        })
+    }
+
+    /// Takes the write lock. Somebody else's is waited for without a thread.
+    pub(crate) async fn begin(&mut self) -> Result<()> {
+        let until = Instant::now() + BUSY;
+        let mut pauses = PAUSES.iter().copied().chain(std::iter::repeat(50));
+        loop {
+            self.at().busy_timeout(Duration::ZERO)?;
+            let begun = self.run("begin immediate", &[]);
+            self.at().busy_timeout(BUSY)?;
+            match begun {
+                Err(Error::Busy(_)) if Instant::now() < until => {
+                    let pause = Duration::from_millis(pauses.next().unwrap_or(50));
+                    tokio::time::sleep(pause).await;
+                }
+                begun => return begun.map(drop),
+            }
+        }
+    }
+
+    /// Gets a statement ready. What goes wrong goes wrong again when it is used.
+    pub(crate) fn plan(&mut self, sql: &str) {
+        drop(self.at().prepare_cached(sql));
+    }
+
+    pub(crate) fn stays_open(&mut self) {
+        let _else_more_often = self
+            .at()
+            .pragma_update(None, "wal_autocheckpoint", LONG_LOG_PAGES);
+    }
+
+    /// As far as nobody reads what is in the log. What goes wrong is done when there is more of it.
+    pub(crate) fn write_back(&mut self) {
+        aside(|| {
+            let done = "pragma wal_checkpoint(passive)";
+            let _busy = self.at().query_row(done, [], |_| Ok(()));
+        });
+    }
+
+    /// With everything written back, if it is the last one.
+    pub(crate) fn close(self) {
+        let at = self.at.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let _told_when_opened = at.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        aside(|| drop(at.close()));
+    }
+}
+
+impl LocalRow {
+    fn value(&self, column: &str) -> Result<&Value> {
+        let place = self.names.iter().position(|name| name == column);
+        let value = place.and_then(|place| self.values.get(place));
+        value.ok_or_else(|| Error::Foreign(format!("there is no column {column}")))
+    }
+
+    pub(crate) fn int(&self, column: &str) -> Result<Option<i64>> {
+        match self.value(column)? {
+            Value::Null => Ok(None),
+            Value::Integer(number) => Ok(Some(*number)),
+            Value::Real(_) | Value::Text(_) | Value::Blob(_) => Err(other(column, "number")),
+        }
+    }
+
+    pub(crate) fn text(&self, column: &str) -> Result<Option<String>> {
+        match self.value(column)? {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text.clone())),
+            Value::Integer(_) | Value::Real(_) | Value::Blob(_) => Err(other(column, "text")),
+        }
+    }
+
+    pub(crate) fn bytes(&self, column: &str) -> Result<Option<Vec<u8>>> {
+        match self.value(column)? {
+            Value::Null => Ok(None),
+            Value::Blob(bytes) => Ok(Some(bytes.clone())),
+            Value::Text(text) => Ok(Some(text.clone().into_bytes())),
+            Value::Integer(_) | Value::Real(_) => Err(other(column, "row of bytes")),
+        }
+    }
+}
+
+fn other(column: &str, kind: &str) -> Error {
+    Error::Foreign(format!("{column} is no {kind}"))
+}
+
+/// In a daemon the thread's other work goes on elsewhere meanwhile.
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        Ok(_) | Err(_) => work(),
+    }
+}
+
+/// `$1` is a name to the engine, and gets its number where it stands first.
+fn bind(statement: &mut Statement<'_>, values: &[Val]) -> Result<()> {
+    for place in 1..=statement.parameter_count() {
+        let name = statement.parameter_name(place).unwrap_or_default();
+        let number = name.trim_start_matches('$').parse::<usize>();
+        let value = number.ok().and_then(|n| values.get(n.checked_sub(1)?));
+        match value {
+            Some(Val::Int(v)) => statement.raw_bind_parameter(place, v)?,
+            Some(Val::Text(v)) => statement.raw_bind_parameter(place, v)?,
+            Some(Val::Bytes(v)) => statement.raw_bind_parameter(place, v)?,
+            Some(Val::Id(v)) => {
+                statement.raw_bind_parameter(place, v.as_ref().map(|id| &id.as_bytes()[..]))?;
+            }
+            None => return Err(Error::Foreign(format!("a value for {name} is missing"))),
+        }
+    }
+    Ok(())
+}
+
+fn owned(value: ValueRef<'_>) -> Result<Value> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(error) => return Err(Error::Foreign(error.to_string())),
+        },
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::db::vals;
+
+    fn local() -> (tempfile::TempDir, Local) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut local = Local::open(&dir.path().join("s.db")).unwrap();
+        local
+            .at()
+            .execute_batch("pragma journal_mode = wal; create table t (a integer, b text, c blob)")
+            .unwrap();
+        (dir, local)
+    }
+
+    /// A value goes where its number stands, in whatever order and however often.
+    #[test]
+    fn values_by_their_numbers() {
+        let (_dir, mut local) = local();
+        let insert = "insert into t (b, a, c) values ($2, $1, $3), ($2, $1 + 1, null)";
+        let values = vals![7, "a\0b", vec![0_u8, 255]];
+        assert_eq!(local.run(insert, &values).unwrap(), 2);
+        let rows = local.all("select c, a, b from t order by a", &[]).unwrap();
+        assert_eq!(rows[0].int("a").unwrap(), Some(7));
+        assert_eq!(rows[0].text("b").unwrap().unwrap(), "a\0b");
+        assert_eq!(rows[0].bytes("c").unwrap().unwrap(), [0, 255]);
+        assert_eq!(rows[1].bytes("c").unwrap(), None);
+        for wrong in [rows[0].int("b").is_err(), rows[0].text("a").is_err()] {
+            assert!(wrong, "a value was taken for another kind");
+        }
+        assert!(rows[0].int("nothing").is_err());
+        let few = local.run(insert, &[Val::from(1), "x".into()]).unwrap_err();
+        assert_eq!(
+            few.to_string(),
+            "the store holds something this rejoin cannot read: a value for $3 is missing"
+        );
+    }
+
+    /// While somebody else writes, the thread does other things.
+    #[tokio::test]
+    async fn another_writer_is_waited_for_without_a_thread() {
+        let (dir, mut local) = local();
+        let mut other = Local::open(&dir.path().join("s.db")).unwrap();
+        other.begin().await.unwrap();
+        other.run("insert into t (a) values (1)", &[]).unwrap();
+        let others = AtomicU32::new(0);
+        let elsewhere = async {
+            while others.fetch_add(1, Ordering::Relaxed) < 20 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            other.run("commit", &[]).unwrap();
+        };
+        let begun = async {
+            local.begin().await.unwrap();
+            assert!(others.load(Ordering::Relaxed) >= 20, "it did not wait");
+        };
+        tokio::join!(begun, elsewhere);
+        assert_eq!(local.all("select a from t", &[]).unwrap().len(), 1);
+        local.run("rollback", &[]).unwrap();
+    }
+
+    /// A command leaves its log to the next one; who closes the store does not.
+    #[test]
+    fn only_closing_writes_back() {
+        let (dir, mut local) = local();
+        let log = dir.path().join("s.db-wal");
+        local.run("insert into t (a) values (1)", &[]).unwrap();
+        drop(local);
+        assert!(fs_err::metadata(&log).unwrap().len() > 0);
+        let mut again = Local::another(&dir.path().join("s.db")).unwrap();
+        assert_eq!(again.all("select a from t", &[]).unwrap().len(), 1);
+        again.close();
+        assert!(!log.exists());
+    }
+
+    /// What was written back is not read again.
+    #[test]
+    fn a_log_that_was_written_back_begins_anew() {
+        let (dir, mut local) = local();
+        let log = dir.path().join("s.db-wal");
+        local.run("insert into t (a) values (1)", &[]).unwrap();
+        let length = || fs_err::metadata(&log).unwrap().len();
+        let before = length();
+        for n in 2..20 {
+            local.write_back();
+            local
+                .run("insert into t (a) values ($1)", &[Val::from(n)])
+                .unwrap();
+        }
+        assert_eq!(length(), before, "it grew");
+        assert_eq!(local.all("select a from t", &[]).unwrap().len(), 19);
+    }
+}
