@@ -20,6 +20,7 @@ mod spools;
 mod stdin;
 mod sweep;
 mod terminal;
+mod trim;
 mod turn;
 
 use std::ffi::{CString, OsStr};

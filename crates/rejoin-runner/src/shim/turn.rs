@@ -19,6 +19,7 @@ use super::spec::{Spec, Why};
 use super::spools::{Scanned, Spools};
 use super::stdin::Stdin;
 use super::terminal::Terminal;
+use super::trim::trim;
 
 /// A running CLI and all that belongs to it.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub(super) struct Turn<'a> {
     /// When the last client left, or the start.
     alone_since: Instant,
     disk_checked: Instant,
+    /// From then on it mostly waits; none: it does.
+    calm_at: Option<Instant>,
     more_to_scan: bool,
 }
 
@@ -60,6 +63,9 @@ struct Limits {
 
 /// Free space and, should a wake-up ever be missed, everything else is looked at this often.
 const TICK: Duration = Duration::from_secs(1);
+
+/// What is over by then needs no trimming.
+const CALM_AFTER: Duration = Duration::from_millis(250);
 
 impl<'a> Turn<'a> {
     pub(super) fn new(
@@ -102,6 +108,7 @@ impl<'a> Turn<'a> {
             rest_until: None,
             alone_since: now,
             disk_checked: now,
+            calm_at: now.checked_add(CALM_AFTER),
             more_to_scan: false,
         }
     }
@@ -134,6 +141,9 @@ impl<'a> Turn<'a> {
             self.mind_the_end(now);
             self.check_limits(now);
             self.brake.step(now);
+            if self.calm_at.take_if(|at| now >= *at).is_some() {
+                trim();
+            }
         }
     }
 
@@ -178,6 +188,7 @@ impl<'a> Turn<'a> {
             self.orphan_at(),
             self.over_at.filter(|_| running),
             self.rest_until,
+            self.calm_at,
             self.limits.wall.filter(|_| running),
             self.idle_at().filter(|_| running),
         ]

@@ -28,6 +28,25 @@ fn files_stay_readable() {
     assert!(long.is_empty(), "split by concept: {long:?}");
 }
 
+/// What the compiler does not see through is in one small file.
+#[test]
+fn unsafe_is_in_one_place() {
+    let mut found = vec![];
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+        &mut found,
+    );
+    let lets = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        ["allow", "expect", "warn"]
+            .iter()
+            .any(|word| text.contains(&format!("{word}(unsafe_code")))
+    };
+    found.retain(lets);
+    let one = matches!(&found[..], [one] if one.ends_with("rejoin-runner/src/shim/trim.rs"));
+    assert!(one, "{found:?}");
+}
+
 #[test]
 fn no_test_file_is_forgotten() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

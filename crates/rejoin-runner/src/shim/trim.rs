@@ -1,0 +1,85 @@
+//! Gives back the code that only the start needed: a shim waits for most of its life, and there may be
+//! hundreds. The one file with `unsafe` in it.
+#![expect(unsafe_code, reason = "no safe function gives pages back")]
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use nix::sys::mman::{MmapAdvise, madvise};
+
+/// Of the program and of its libraries. What is still needed comes back when it is used next: it stays
+/// in the page cache.
+pub(super) fn trim() {
+    let maps = fs_err::read_to_string("/proc/self/maps").unwrap_or_default();
+    for code in maps.lines().filter_map(Code::of) {
+        let Some(start) = NonNull::new(std::ptr::without_provenance_mut::<c_void>(code.start))
+        else {
+            continue;
+        };
+        // SAFETY: the kernel said of these pages that they are ours, are mapped from a file, and that
+        // nobody may write to them: they hold what the file holds, for nothing is relocated in code. Given
+        // back, they are read from there again at the next access. No reference into them is made here.
+        let _as_before = unsafe { madvise(start, code.length, MmapAdvise::MADV_DONTNEED) };
+    }
+}
+
+/// A mapping that can be given back.
+#[derive(Debug, PartialEq, Eq)]
+struct Code {
+    start: usize,
+    length: usize,
+}
+
+impl Code {
+    /// Of a line of `/proc/self/maps`; none: it holds something else, or something that was written.
+    fn of(line: &str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        let (start, end) = (address(start)?, address(end)?);
+        let from_a_file = words.next()? == "r-xp" && words.nth(3)?.starts_with('/');
+        let length = end.checked_sub(start).filter(|_| from_a_file)?;
+        Some(Self { start, length })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_code_of_files() {
+        let maps = "\
+55d0c0a00000-55d0c0a10000 r--p 00000000 fe:00 123  /opt/a program
+55d0c0a10000-55d0c0a30000 r-xp 00010000 fe:00 123  /opt/a program
+55d0c0a30000-55d0c0a40000 rw-p 00030000 fe:00 123  /opt/a program
+7f0000000000-7f0000001000 rwxp 00000000 00:00 0
+7f0000001000-7f0000002000 r-xp 00000000 00:00 0
+7f0000002000-7f0000003000 r-xs 00000000 fe:00 9  /opt/shared
+7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0  [vdso]
+nonsense";
+        let code = Code {
+            start: 0x55d0_c0a1_0000,
+            length: 0x2_0000,
+        };
+        let found: Vec<Code> = maps.lines().filter_map(Code::of).collect();
+        assert_eq!(found, [code]);
+    }
+
+    /// What is running goes on running, and is smaller.
+    #[test]
+    fn it_goes_on() {
+        let mapped = || {
+            let status = fs_err::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find(|l| l.starts_with("RssFile:")).unwrap();
+            let number = line.split_ascii_whitespace().nth(1).unwrap();
+            number.parse::<u64>().unwrap()
+        };
+        let before = mapped();
+        trim();
+        let after = mapped();
+        assert!(after < before, "{before} KiB before, {after} after");
+        assert_eq!("only_code".split('_').count(), 2);
+    }
+}
