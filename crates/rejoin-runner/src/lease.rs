@@ -1,6 +1,7 @@
 //! Whether somebody holds a turn, and holding it oneself while something takes its time.
 
 use std::future::Future;
+use std::pin::Pin;
 
 use rejoin_core::{ConversationId, TurnId, TurnStatus};
 use rejoin_hub::{Claimed, Hub, Taking, figures};
@@ -120,10 +121,13 @@ impl Runner {
     }
 
     /// Does something that may take long with a turn in hand, and keeps it in hand meanwhile.
+    ///
+    /// In a box: it is by far the largest of all that a command does, and would stand on the stack several
+    /// times over.
     pub(crate) async fn holding<T>(
         &self,
         claimed: &Claimed,
-        work: impl Future<Output = Result<T>>,
+        work: Pin<Box<impl Future<Output = Result<T>>>>,
     ) -> Result<T> {
         tokio::select! {
             biased;

@@ -15,6 +15,9 @@ use crate::marks;
 use crate::session::saved;
 use crate::turn::Runner;
 
+/// A run that has gone on for so long will for a while.
+const TAKES_ITS_TIME: Duration = Duration::from_millis(150);
+
 /// How often it is captured.
 const EVERY: Duration = Duration::from_secs(10);
 
@@ -53,6 +56,20 @@ impl Running<'_> {
 }
 
 impl Runner {
+    /// Does what can be done while nobody waits for it.
+    pub(crate) async fn unhurried<T>(&self, run: impl Future<Output = T>) -> T {
+        let work = async {
+            tokio::time::sleep(TAKES_ITS_TIME).await;
+            self.hub.store.write_back();
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            done = run => done,
+            never = work => never,
+        }
+    }
+
     /// Sees to it that a run that goes on is captured now and then.
     pub(crate) async fn keeping<T>(
         &self,

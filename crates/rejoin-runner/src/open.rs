@@ -98,7 +98,7 @@ impl Runner {
         let holder = self.holder()?;
         self.hub.hold_open(c, &holder).await?;
         let sitting = self.hand_over(opening, &holder);
-        let opened = self.holding_open(c, &holder, sitting).await;
+        let opened = self.holding_open(c, &holder, Box::pin(sitting)).await;
         self.hub.release_open(c, &holder).await?;
         opened
     }

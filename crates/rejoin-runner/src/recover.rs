@@ -314,11 +314,11 @@ impl Runner {
             }
             (Left::Running, Patience::Wait(cancel)) => {
                 let settling = self.settle_left(claimed, attempt, &folder, cancel.clone());
-                self.holding(claimed, settling).await
+                self.holding(claimed, Box::pin(settling)).await
             }
             (Left::Ended, _) => {
                 let settling = self.settle_left(claimed, attempt, &folder, watch::channel(false).1);
-                self.holding(claimed, settling).await
+                self.holding(claimed, Box::pin(settling)).await
             }
         }
     }
@@ -331,7 +331,7 @@ impl Runner {
             Patience::Leave => return Ok(self.hub.let_go(claimed).await?),
         };
         let going_on = self.go_on(claimed, cancel);
-        self.holding(claimed, going_on).await?;
+        self.holding(claimed, Box::pin(going_on)).await?;
         Ok(())
     }
 

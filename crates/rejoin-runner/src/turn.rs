@@ -59,7 +59,7 @@ impl Runner {
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
     ) -> Result<Stands> {
-        let attempts = self.attempts(claimed, if_busy, cancel);
+        let attempts = Box::pin(self.attempts(claimed, if_busy, cancel));
         match self.holding(claimed, attempts).await {
             Ok(stands) => Ok(stands),
             Err(
@@ -147,7 +147,7 @@ impl Runner {
                 folder: &folder,
             };
             let follow = pump.follow(reader_of(looked.adapter, &folder));
-            let pumped = self.keeping(&running, follow).await?;
+            let pumped = self.unhurried(self.keeping(&running, follow)).await?;
             let silent = was_silent(&folder);
             see_off(&folder, &pumped).await;
             let adapter = looked.adapter;

@@ -65,7 +65,9 @@ impl App {
             return Err(untrusted.failure());
         }
         config.logs.write(LevelFilter::INFO);
-        Self::open_at(out, config, data_home()?, here, std::env::vars_os()).await
+        let app = Self::open_at(out, config, data_home()?, here, std::env::vars_os()).await?;
+        app.runner.hub.store.stays_open().await;
+        Ok(app)
     }
 
     pub(crate) async fn settle_what_was_left(&self) -> Result<()> {
