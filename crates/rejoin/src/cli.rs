@@ -30,6 +30,7 @@ mod open;
 mod outcome;
 mod question;
 mod reach;
+mod read;
 mod rename;
 mod reset;
 mod retry;
@@ -50,7 +51,7 @@ mod watch;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::app::App;
 use crate::at::At;
@@ -163,8 +164,7 @@ pub(crate) fn person_is_here(out: Output) -> bool {
 
 pub(crate) fn run() -> ExitCode {
     completions::answer_shell(command_line);
-    let parsed = command_line().try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match read::read(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
