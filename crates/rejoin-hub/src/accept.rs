@@ -18,6 +18,8 @@ use crate::request::{TurnFlags, TurnRequest};
 /// A message as it comes in.
 #[derive(Debug, Clone)]
 pub struct Incoming {
+    /// What its turn is to be called, if somebody waits for it under that name already.
+    pub turn: Option<TurnId>,
     pub target: Target,
     pub text: String,
     /// None: the agent of the newest turn, or `default_agent` in a new conversation.
@@ -107,7 +109,11 @@ impl Hub {
             return Err(Error::Busy);
         }
         let holder = holder.filter(|_| conversation.opened_by.is_none());
-        let (turn, message) = (self.clock.turn_id()?, self.clock.message_id()?);
+        let turn = match incoming.turn {
+            Some(turn) => turn,
+            None => self.clock.turn_id()?,
+        };
+        let message = self.clock.message_id()?;
         let new = NewMessage {
             id: message,
             conversation: conversation.id,

@@ -1,9 +1,9 @@
 //! Runs one claimed turn: look, decide, run, settle; once more if the CLI refused its session.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnPlan, TurnStatus, decide};
+use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnId, TurnPlan, TurnStatus, decide};
 use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, LOCAL_ONLY, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
@@ -32,6 +32,8 @@ pub struct Runner {
     /// Goes up when something was committed.
     pub wake: watch::Sender<u64>,
     pub(crate) place: OnceLock<Place>,
+    /// Started before its turn was accepted.
+    early: Mutex<Option<(TurnId, ShimChild)>>,
 }
 
 /// What to do about a session that a process which is not ours is writing.
@@ -48,7 +50,25 @@ impl Runner {
             config,
             wake: watch::Sender::new(0),
             place: OnceLock::new(),
+            early: Mutex::default(),
         }
+    }
+
+    /// Starts what a turn needs that will be run at once if it is accepted. Should it not be, nothing was
+    /// done: see [`Self::expect_none`].
+    pub fn expect(&self, turn: TurnId, agent: &str) {
+        if let Some(shim) = early_shim(&self.config, turn, agent) {
+            self.expected().replace((turn, shim));
+        }
+    }
+
+    /// Nobody knows when it will be run: nothing waits for it.
+    pub fn expect_none(&self) {
+        self.expected().take();
+    }
+
+    fn expected(&self) -> MutexGuard<'_, Option<(TurnId, ShimChild)>> {
+        self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From claim to end. An error means that nothing was run: the message was taken back, or, if
@@ -85,7 +105,11 @@ impl Runner {
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
     ) -> Result<Stands> {
-        let mut early = early_shim(&self.config, claimed);
+        let turn = claimed.turn.id;
+        let mut early = match self.expected().take_if(|(expected, _)| *expected == turn) {
+            Some((_, shim)) => Some(shim),
+            None => early_shim(&self.config, turn, claimed.turn.agent.as_str()),
+        };
         let mut claimed = claimed.clone();
         let (mut looked, taken, live) = self
             .look_until_free(&mut claimed, if_busy, &cancel, &mut early)

@@ -363,3 +363,31 @@ impl Ask for Read {
 fn closed() -> Error {
     Error::Unavailable("it is closed".into())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Who asks a file a lot does not have the thread for itself.
+    #[tokio::test]
+    async fn the_threads_other_work_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_sqlite(&dir.path().join("s.db")).await.unwrap();
+        let asking = tokio::spawn(async move {
+            let mut read = store.read().await.unwrap();
+            for _ in 0..2000 {
+                one(&mut read, "select id from stores", vec![])
+                    .await
+                    .unwrap();
+            }
+        });
+        let mut turns = 0;
+        while !asking.is_finished() {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+        assert!(turns > 10, "it came to its turn {turns} times");
+        asking.await.unwrap();
+    }
+}

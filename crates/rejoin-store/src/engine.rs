@@ -42,6 +42,7 @@ impl Connection {
         match self {
             Self::Sqlite(at) => {
                 let found = at.all(sql, &values)?;
+                others_too().await;
                 Ok(found.into_iter().map(Row::Sqlite).collect())
             }
             Self::Postgres(at) => {
@@ -55,7 +56,11 @@ impl Connection {
     /// Runs a change, says how many rows it met.
     pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
         match self {
-            Self::Sqlite(at) => at.run(sql, &values),
+            Self::Sqlite(at) => {
+                let done = at.run(sql, &values);
+                others_too().await;
+                done
+            }
             Self::Postgres(at) => {
                 let done = for_postgres(sql, values).execute(&mut at.line);
                 Ok(answered(&at.place, done).await?.rows_affected())
@@ -91,6 +96,11 @@ impl Connection {
             Self::Postgres(at) => drop(answered(&at.place, at.line.close()).await),
         }
     }
+}
+
+/// Nobody waits for a file: now and then the thread's other work has its turn.
+async fn others_too() {
+    tokio::task::coop::consume_budget().await;
 }
 
 /// What a server says, if it says something at all.

@@ -284,6 +284,7 @@ impl Wishes {
             ..app.defaults.request.clone()
         };
         Ok(Incoming {
+            turn: None,
             target,
             text,
             agent,

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{MARKER, Records};
-use rejoin_core::{Reason, TurnPlan};
-use rejoin_hub::{BeginAttempt, Claimed, HubLink, fault};
+use rejoin_core::{Reason, TurnId, TurnPlan};
+use rejoin_hub::{BeginAttempt, HubLink, fault};
 
 use super::{Prepared, Preparing, run_folder, text, turn_folder};
 use crate::config::RunnerConfig;
@@ -158,9 +158,8 @@ impl<L: HubLink> Preparing<'_, L> {
 }
 
 /// A shim that loads while we look and decide. None if it cannot be had: then it comes later.
-pub fn early_shim(config: &RunnerConfig, claimed: &Claimed) -> Option<ShimChild> {
-    let adapter = config.adapter(claimed.turn.agent.as_str())?;
-    let turn = claimed.turn.id.to_string();
+pub fn early_shim(config: &RunnerConfig, turn: TurnId, agent: &str) -> Option<ShimChild> {
+    let (adapter, turn) = (config.adapter(agent)?, turn.to_string());
     let env = marked(environment(config, adapter), &turn);
     spawn_early_shim(Path::new(SELF), env).ok()
 }

@@ -192,6 +192,7 @@ impl<'a> Stage<'a> {
             ..TurnRequest::default()
         };
         let incoming = Incoming {
+            turn: None,
             target: Target::Key("proof".into()),
             text: text.to_owned(),
             agent: None,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{OpenFlags, Statement};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::db::Val;
 use crate::error::{Error, Result};
@@ -74,34 +73,30 @@ impl Local {
     }
 
     pub(crate) fn all(&mut self, sql: &str, values: &[Val]) -> Result<Vec<LocalRow>> {
-        aside(|| {
-            let mut statement = self.at().prepare_cached(sql)?;
-            bind(&mut statement, values)?;
-            let names: Arc<[String]> = statement.column_names().iter().map(|&n| n.into()).collect();
-            let mut found = statement.raw_query();
-            let mut rows = vec![];
-            while let Some(row) = found.next()? {
-                let values = (0..names.len()).map(|n| owned(row.get_ref(n)?));
-                rows.push(LocalRow {
-                    values: values.collect::<Result<_>>()?,
-                    names: Arc::clone(&names),
-                });
-            }
-            Ok(rows)
-        })
+        let mut statement = self.at().prepare_cached(sql)?;
+        bind(&mut statement, values)?;
+        let names: Arc<[String]> = statement.column_names().iter().map(|&n| n.into()).collect();
+        let mut found = statement.raw_query();
+        let mut rows = vec![];
+        while let Some(row) = found.next()? {
+            let values = (0..names.len()).map(|n| owned(row.get_ref(n)?));
+            rows.push(LocalRow {
+                values: values.collect::<Result<_>>()?,
+                names: Arc::clone(&names),
+            });
+        }
+        Ok(rows)
     }
 
     pub(crate) fn run(&mut self, sql: &str, values: &[Val]) -> Result<u64> {
-        aside(|| {
-            let at = self.at();
-            let mut statement = at.prepare_cached(sql)?;
-            bind(&mut statement, values)?;
-            let mut found = statement.raw_query();
-            while found.next()?.is_some() {}
-            drop(found);
-            drop(statement);
-            Ok(at.changes())
-        })
+        let at = self.at();
+        let mut statement = at.prepare_cached(sql)?;
+        bind(&mut statement, values)?;
+        let mut found = statement.raw_query();
+        while found.next()?.is_some() {}
+        drop(found);
+        drop(statement);
+        Ok(at.changes())
     }
 
     /// Takes the write lock. Somebody else's is waited for without a thread.
@@ -135,17 +130,15 @@ impl Local {
 
     /// As far as nobody reads what is in the log. What goes wrong is done when there is more of it.
     pub(crate) fn write_back(&mut self) {
-        aside(|| {
-            let done = "pragma wal_checkpoint(passive)";
-            let _busy = self.at().query_row(done, [], |_| Ok(()));
-        });
+        let done = "pragma wal_checkpoint(passive)";
+        let _busy = self.at().query_row(done, [], |_| Ok(()));
     }
 
     /// With everything written back, if it is the last one.
     pub(crate) fn close(self) {
         let at = self.at.into_inner().unwrap_or_else(PoisonError::into_inner);
         let _told_when_opened = at.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
-        aside(|| drop(at.close()));
+        drop(at.close());
     }
 }
 
@@ -184,14 +177,6 @@ impl LocalRow {
 
 fn other(column: &str, kind: &str) -> Error {
     Error::Foreign(format!("{column} is no {kind}"))
-}
-
-/// In a daemon the thread's other work goes on elsewhere meanwhile.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        Ok(_) | Err(_) => work(),
-    }
 }
 
 /// `$1` is a name to the engine, and gets its number where it stands first.

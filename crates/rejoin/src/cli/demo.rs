@@ -77,6 +77,7 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
     let here = app.here.to_str().unwrap_or("/").to_owned();
     let agent = AgentName::new("demo").map_err(|e| Failure::usage(e.to_string()))?;
     let incoming = Incoming {
+        turn: None,
         target: Target::Key("demo".into()),
         text: text.into(),
         agent: Some(agent.clone()),

@@ -167,7 +167,7 @@ pub(super) async fn as_message(app: &App, c: ConversationId, text: String) -> Re
 
 async fn say(app: &App, args: SendArgs, text: String) -> Result<u8> {
     if args.turn.detach {
-        let incoming = incoming(app, &args, text).await?;
+        let (incoming, _) = incoming(app, &args, text).await?;
         let accepted = app.hub().accept(&incoming, None).await?;
         fault::point("after_accept");
         return detach(app, &accepted).await;
@@ -183,12 +183,18 @@ struct Ran {
 }
 
 async fn to_rest(app: &App, args: &SendArgs, text: String) -> Result<Ran> {
-    let incoming = incoming(app, args, text).await?;
+    let (mut incoming, answering) = incoming(app, args, text).await?;
     // From here on a signal cancels the turn, and does not leave it to others.
     let interrupted = interrupted();
     let holder = app.runner.holder()?;
+    let turn = app.hub().clock.turn_id()?;
+    incoming.turn = Some(turn);
+    app.runner.expect(turn, answering.as_str());
     let accepted = app.hub().accept(&incoming, Some(holder.as_str())).await?;
     fault::point("after_accept");
+    if accepted.claimed.is_none() {
+        app.runner.expect_none();
+    }
     let if_busy = match args.turn.if_busy {
         Busy::Wait => IfBusy::Wait,
         Busy::Fail => IfBusy::Fail,
@@ -306,7 +312,8 @@ fn detached(out: Output, view: &TurnView) {
     }
 }
 
-async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> {
+/// The message, and who will answer it.
+async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<(Incoming, AgentName)> {
     let config = &app.config;
     let target = match (&args.conversation, &args.key) {
         (Some(name), _) => {
@@ -358,7 +365,8 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
         max_cost: args.turn.max_cost,
         ..app.base_request()
     };
-    Ok(Incoming {
+    let incoming = Incoming {
+        turn: None,
         target,
         text,
         agent,
@@ -382,7 +390,8 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<Incoming> 
         client_key: args.turn.idempotency_key.clone(),
         refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
         confirmed: true,
-    })
+    };
+    Ok((incoming, answering))
 }
 
 pub(super) fn must_be_enabled(app: &App, agent: &AgentName) -> Result<()> {
