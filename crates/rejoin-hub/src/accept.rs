@@ -18,7 +18,7 @@ use crate::request::{TurnFlags, TurnRequest};
 /// A message as it comes in.
 #[derive(Debug, Clone)]
 pub struct Incoming {
-    /// What its turn is to be called, if somebody waits for it under that name already.
+    /// What its turn is called if it can be run at once: something waits for it under that name already.
     pub turn: Option<TurnId>,
     pub target: Target,
     pub text: String,
@@ -59,6 +59,12 @@ pub struct Accepted {
 }
 
 const TITLE: usize = 60;
+
+/// Turns are in the order of their ids: one that was made before others were accepted is of no use.
+async fn comes_last(tx: &mut Tx, turn: TurnId, c: ConversationId) -> Result<bool> {
+    let last = tx.last_turn(c).await?;
+    Ok(last.is_none_or(|last| last.id < turn))
+}
 
 impl Hub {
     /// `holder`: who will run it, if nothing has to run before it; none: it is only queued.
@@ -109,9 +115,9 @@ impl Hub {
             return Err(Error::Busy);
         }
         let holder = holder.filter(|_| conversation.opened_by.is_none());
-        let turn = match incoming.turn {
-            Some(turn) => turn,
-            None => self.clock.turn_id()?,
+        let turn = match incoming.turn.filter(|_| holder.is_some()) {
+            Some(turn) if comes_last(&mut tx, turn, conversation.id).await? => turn,
+            Some(_) | None => self.clock.turn_id()?,
         };
         let message = self.clock.message_id()?;
         let new = NewMessage {
@@ -336,4 +342,62 @@ pub(crate) fn title_of(text: &str) -> String {
 
 pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|e| Error::Internal(e.to_string()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rejoin_store::Store;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    fn message(turn: Option<TurnId>) -> Incoming {
+        Incoming {
+            turn,
+            target: Target::Key("k".into()),
+            text: "hello".into(),
+            agent: None,
+            default_agent: AgentName::new("demo").unwrap(),
+            here: "/".into(),
+            title: None,
+            scope: Scope::Full,
+            flags: TurnFlags::default(),
+            request: TurnRequest::default(),
+            client_key: None,
+            refuse_if_busy: false,
+            confirmed: true,
+        }
+    }
+
+    /// Whatever was made ahead, turns stand in the order in which they were accepted.
+    #[tokio::test]
+    async fn ids_in_the_order_of_acceptance() {
+        let dir = tempfile::tempdir().unwrap();
+        let hub = Hub {
+            namespace: "".into(),
+            store: Store::open_sqlite(&dir.path().join("s.db")).await.unwrap(),
+            clock: Clock,
+            machine: "m".into(),
+            vault: None,
+        };
+        let earlier = TurnId::from_parts(1, [0; 10]);
+        let ahead = hub.clock.turn_id().unwrap();
+        let first = hub.accept(&message(Some(ahead)), Some("me")).await.unwrap();
+        assert_eq!(first.turn, ahead);
+        // While something runs it is only queued: nothing waits for it.
+        let second = hub
+            .accept(&message(Some(earlier)), Some("me"))
+            .await
+            .unwrap();
+        assert!(second.turn > first.turn && second.claimed.is_none());
+        hub.cancel_unrun(&first.claimed.unwrap()).await.unwrap();
+        let claimed = hub.claim(second.turn, "me").await.unwrap();
+        hub.cancel_unrun(&claimed).await.unwrap();
+        let third = hub
+            .accept(&message(Some(earlier)), Some("me"))
+            .await
+            .unwrap();
+        assert!(third.turn > second.turn && third.claimed.is_some());
+    }
 }

@@ -256,6 +256,7 @@ impl From<StoreError> for Failure {
         }
         match error {
             StoreError::Conflict(_) => Self::new(codes::CONFLICT, text).try_this("the same again"),
+            StoreError::Busy(_) => Self::unavailable(text).try_this("the same again"),
             StoreError::Away { .. } => Self::unavailable(text)
                 .try_this("rejoin doctor; and see that the server runs and lets you in"),
             StoreError::Address => Self::config(format!("database.url: {text}"))
@@ -267,7 +268,6 @@ impl From<StoreError> for Failure {
                 Self::unavailable(text).try_this("rejoin --version, and install a newer one")
             }
             StoreError::DiskFull(_)
-            | StoreError::Busy(_)
             | StoreError::Unavailable(_)
             | StoreError::Failed
             | StoreError::Read(_)

@@ -3,7 +3,9 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rejoin_core::{Class, Cost, Failure, Hold, Reason, TurnId, TurnPlan, TurnStatus, decide};
+use rejoin_core::{
+    AgentName, Class, Cost, Failure, Hold, Reason, TurnId, TurnPlan, TurnStatus, decide,
+};
 use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, LOCAL_ONLY, PinEnd, Settled, fault};
 use rejoin_store::{Attempt, TurnRecord};
 use tokio::sync::watch;
@@ -33,7 +35,15 @@ pub struct Runner {
     pub wake: watch::Sender<u64>,
     pub(crate) place: OnceLock<Place>,
     /// Started before its turn was accepted.
-    early: Mutex<Option<(TurnId, ShimChild)>>,
+    early: Mutex<Option<Early>>,
+}
+
+/// A shim for a turn that is to be accepted.
+struct Early {
+    turn: TurnId,
+    /// Whose environment it has.
+    agent: AgentName,
+    shim: ShimChild,
 }
 
 /// What to do about a session that a process which is not ours is writing.
@@ -56,9 +66,9 @@ impl Runner {
 
     /// Starts what a turn needs that will be run at once if it is accepted. Should it not be, nothing was
     /// done: see [`Self::expect_none`].
-    pub fn expect(&self, turn: TurnId, agent: &str) {
-        if let Some(shim) = early_shim(&self.config, turn, agent) {
-            self.expected().replace((turn, shim));
+    pub fn expect(&self, turn: TurnId, agent: AgentName) {
+        if let Some(shim) = early_shim(&self.config, turn, agent.as_str()) {
+            self.expected().replace(Early { turn, agent, shim });
         }
     }
 
@@ -67,7 +77,7 @@ impl Runner {
         self.expected().take();
     }
 
-    fn expected(&self) -> MutexGuard<'_, Option<(TurnId, ShimChild)>> {
+    fn expected(&self) -> MutexGuard<'_, Option<Early>> {
         self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,10 +115,11 @@ impl Runner {
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
     ) -> Result<Stands> {
-        let turn = claimed.turn.id;
-        let mut early = match self.expected().take_if(|(expected, _)| *expected == turn) {
-            Some((_, shim)) => Some(shim),
-            None => early_shim(&self.config, turn, claimed.turn.agent.as_str()),
+        let (turn, agent) = (claimed.turn.id, &claimed.turn.agent);
+        let expected = self.expected().take();
+        let mut early = match expected.filter(|it| (it.turn, &it.agent) == (turn, agent)) {
+            Some(Early { shim, .. }) => Some(shim),
+            None => early_shim(&self.config, turn, agent.as_str()),
         };
         let mut claimed = claimed.clone();
         let (mut looked, taken, live) = self

@@ -85,6 +85,8 @@ const EXISTS: &str = "it exists already";
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         let code = error.sqlite_error().map_or(0, |it| it.extended_code);
+        // All it says; what it names as its source says that again.
+        let error = error.to_string();
         match code {
             // What some file systems give instead of the first, also for the index beside the log.
             ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE => {

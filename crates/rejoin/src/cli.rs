@@ -200,11 +200,11 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// One thread. For a daemon two more: connections are served there, turns are run here.
+/// One thread. For a daemon three more: connections are served there, turns are run here.
 fn runtime(command: Option<&Command>) -> std::io::Result<tokio::runtime::Runtime> {
     if matches!(command, Some(Command::Serve(_))) {
         let mut threads = tokio::runtime::Builder::new_multi_thread();
-        return threads.worker_threads(2).enable_all().build();
+        return threads.worker_threads(3).enable_all().build();
     }
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

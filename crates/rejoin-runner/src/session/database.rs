@@ -3,11 +3,15 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rejoin_core::{FileMark, SessionFact};
 use rusqlite::{Connection, OpenFlags, Params, Statement, TransactionBehavior, params_from_iter};
 
 use crate::marks;
+
+/// Whoever wrote to it is gone, or rests: all else waits meanwhile.
+const BUSY: Duration = Duration::from_secs(1);
 
 pub(super) fn compare(home: &Path, mark: &FileMark) -> SessionFact {
     match fs_err::metadata(log_of(&home.join(&mark.path))) {
@@ -178,8 +182,10 @@ fn same(copy: &Path, mark: &FileMark) -> io::Result<()> {
 }
 
 fn open(path: &Path, flags: OpenFlags) -> io::Result<Connection> {
-    let at = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
-    at.map_err(io::Error::other)
+    let at = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(io::Error::other)?;
+    at.busy_timeout(BUSY).map_err(io::Error::other)?;
+    Ok(at)
 }
 
 /// The log goes into the file, and is gone when the last connection closes.

@@ -37,7 +37,11 @@ impl Code {
         let (start, end) = words.next()?.split_once('-')?;
         let address = |text| usize::from_str_radix(text, 16).ok();
         let (start, end) = (address(start)?, address(end)?);
-        let from_a_file = words.next()? == "r-xp" && words.nth(3)?.starts_with('/');
+        // What has no file any more, or stands for none, may have been made by writing to it.
+        let of_nothing = |path: &str| !path.starts_with('/') || path.starts_with("/dev/");
+        let from_a_file = words.next()? == "r-xp"
+            && !of_nothing(words.nth(3)?)
+            && !line.trim_end().ends_with("(deleted)");
         let length = end.checked_sub(start).filter(|_| from_a_file)?;
         Some(Self { start, length })
     }
@@ -57,6 +61,9 @@ mod tests {
 7f0000000000-7f0000001000 rwxp 00000000 00:00 0
 7f0000001000-7f0000002000 r-xp 00000000 00:00 0
 7f0000002000-7f0000003000 r-xs 00000000 fe:00 9  /opt/shared
+7f0000003000-7f0000004000 r-xp 00000000 00:05 9  /dev/zero (deleted)
+7f0000004000-7f0000005000 r-xp 00000000 00:05 9  /memfd:jit (deleted)
+7f0000005000-7f0000006000 r-xp 00000000 00:05 9  /dev/zero
 7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0  [vdso]
 nonsense";
         let code = Code {

@@ -8,7 +8,7 @@ use rejoin_runner::shim::{Order, Spec, Why};
 use rejoin_runner::shim_link::{News, ShimLink};
 use rejoin_runner::spool::SpoolReader;
 
-use crate::turn::{Turn, sh};
+use crate::turn::{Turn, sh, until};
 
 fn held(script: &str) -> Spec {
     Spec {
@@ -229,4 +229,30 @@ async fn what_is_said_under_a_key_is_written_once() {
     assert_eq!(turn.end().code, Some(0));
     let said = turn.file("out").replace("{\"type\":\"result\"}\n", "");
     assert_eq!(said, "got one\ngot two\ngot two\ngot end\n");
+}
+
+/// Once it only waits it holds less of the program than starting took, and does all it did before.
+#[tokio::test]
+async fn what_starting_needed_is_given_back() {
+    let mut turn = Turn::start(&held(
+        r#"read a; echo "got $a"; echo '{"type":"result"}'; cat"#,
+    ));
+    let shim = turn.shim.as_ref().unwrap().pid();
+    let mapped = || {
+        let status = fs_err::read_to_string(format!("/proc/{shim}/status")).unwrap();
+        let line = status.lines().find(|l| l.starts_with("RssFile:")).unwrap();
+        let number = line.split_ascii_whitespace().nth(1).unwrap();
+        number.parse::<u64>().unwrap()
+    };
+    let mut most = 0;
+    until("less of it", || {
+        most = most.max(mapped());
+        mapped() < most * 3 / 4
+    });
+    let mut link = link(&turn).await;
+    link.order(Order::Stdin { data: "b\n".into() })
+        .await
+        .unwrap();
+    assert_eq!(turn.end().code, Some(0));
+    assert!(turn.file("out").starts_with("got b\n"));
 }

@@ -189,12 +189,13 @@ async fn to_rest(app: &App, args: &SendArgs, text: String) -> Result<Ran> {
     let holder = app.runner.holder()?;
     let turn = app.hub().clock.turn_id()?;
     incoming.turn = Some(turn);
-    app.runner.expect(turn, answering.as_str());
-    let accepted = app.hub().accept(&incoming, Some(holder.as_str())).await?;
-    fault::point("after_accept");
-    if accepted.claimed.is_none() {
+    app.runner.expect(turn, answering);
+    let accepted = app.hub().accept(&incoming, Some(holder.as_str())).await;
+    if !accepted.as_ref().is_ok_and(|it| it.claimed.is_some()) {
         app.runner.expect_none();
     }
+    let accepted = accepted?;
+    fault::point("after_accept");
     let if_busy = match args.turn.if_busy {
         Busy::Wait => IfBusy::Wait,
         Busy::Fail => IfBusy::Fail,

@@ -277,7 +277,7 @@ fn configuration_and_store() {
     world.set("REJOIN_HOME", data.to_str().unwrap());
     assert_snapshot!(refused(&world).replace(data.to_str().unwrap(), "/data"), @r#"
     exit 6, unavailable
-    error: the store could not be opened at /data/rejoin.db: the store does not answer: error returned from database: (code: 26) file is not a database
+    error: the store could not be opened at /data/rejoin.db: the store does not answer: file is not a database
       try: export REJOIN_HOME=/a/folder/you/can/write
     "#);
 }

@@ -218,3 +218,35 @@ fn a_program_that_only_prints() {
     let named = world.run(&["doctor", "--prove", "echo"]);
     assert_eq!(named.code, 3, "{named:?}");
 }
+
+/// Says what it finds in its environment.
+const TELLER: &str = r#"#!/usr/bin/env python3
+import json, os, sys
+if sys.argv[1:2] == ["--version"]: print("smallcli version 1.2.3"); sys.exit()
+sys.stdin.read()
+print(json.dumps({"type": "hello", "id": "s-1"}))
+print(json.dumps({"type": "said", "parts": [{"text": os.environ.get("ANTHROPIC_API_KEY", "nothing")}]}))
+print(json.dumps({"type": "bye", "in": 1, "out": 1, "usd": 0}))
+"#;
+
+/// Whoever is reached under a name that leads elsewhere answers in its own environment, not in that of
+/// the agent which the name had before.
+#[test]
+fn whoever_answers_has_its_own_environment() {
+    let mut world = world(|section| section);
+    world.script(&world.root().join("smallcli"), TELLER);
+    world.set("ANTHROPIC_API_KEY", "a-key");
+    world
+        .run(&["send", "-k", "first", "-a", "demo", "one"])
+        .ok();
+    world.run(&["send", "-k", "second", "two"]).ok();
+    world.run(&["merge", "first", "second"]).ok();
+    let turn = world
+        .run(&["send", "-k", "first", "--json", "three"])
+        .json();
+    assert_eq!(
+        (&turn["agent"], &turn["text"]),
+        (&json!("small"), &json!("a-key")),
+        "{turn:#}"
+    );
+}

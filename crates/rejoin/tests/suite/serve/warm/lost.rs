@@ -142,7 +142,7 @@ fn the_daemon_was_killed_in_the_middle(world: World) {
     world.assert_quiet();
 }
 
-/// B-01: wherever it dies, the turn is run once and told once.
+/// B-01: wherever it dies, the turn is run once and told once; who has no answer asks again.
 fn the_daemon_dies_at_every_step(mut world: World) {
     let daemon = world.serve(&[]);
     say(&world, &daemon, 1, &[]);
@@ -160,11 +160,20 @@ fn the_daemon_dies_at_every_step(mut world: World) {
         world.set("REJOIN_FAIL", point);
         let daemon = world.serve(&[]);
         let text = format!("{} #s:a{}", user(n + 1), n + 1);
-        let sent = daemon.post("/api/send", &json!({"key": "k", "text": text}));
+        let (once, body) = (
+            format!("Idempotency-Key: once-{n}"),
+            json!({"key": "k", "text": text}),
+        );
+        // It may be gone before it has answered.
+        let sent = daemon.call("POST", "/api/send", &[&once], Some(&body));
         daemon.wait_until_gone();
         world.unset("REJOIN_FAIL");
         let daemon = world.serve(&[]);
-        let path = format!("/api/turns/{}", sent.ok()["turn_id"].as_str().unwrap());
+        let again = daemon.call("POST", "/api/send", &[&once], Some(&body)).ok();
+        if sent.status != 0 {
+            assert_eq!(sent.ok()["turn_id"], again["turn_id"], "{point}");
+        }
+        let path = format!("/api/turns/{}", again["turn_id"].as_str().unwrap());
         let turn = ended(&daemon, &path);
         assert_eq!(turn["status"], "succeeded", "{point}: {turn:#}");
         assert_shown(&world.model.last(), &told);
