@@ -8,7 +8,7 @@
     reason = "a benchmark prints, and fails loudly"
 )]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -126,15 +126,33 @@ fn claude(version: &str, rounds: usize) {
     };
     run(&start, "hello #s:a1");
     run(&resume, "hello #s:a2");
-    let pairs = (0..rounds).map(|_| {
+    let rounds = (0..rounds).map(|_| {
         let alone = run(&resume, "hello #s:a3");
+        let held = held(&world, &resume, &line("hello #s:a3"));
         let with = timed(|| drop(world.run(&["send", "-q", "-k", "k", "hello #s:a3"]).ok()));
-        (alone, with)
+        ((alone, with), (held, with))
     });
-    row(
-        &format!("Claude Code {version}, a resumed turn"),
-        &pairs.collect::<Vec<_>>(),
-    );
+    let (alone, held): (Vec<_>, Vec<_>) = rounds.unzip();
+    row(&format!("Claude Code {version}, a resumed turn"), &alone);
+    row("the same, its input open until the result", &held);
+}
+
+/// As whoever answers what it asks has to: its input is closed when it has said its last word.
+fn held(world: &World, argv: &[String], stdin: &str) -> Duration {
+    timed(|| {
+        let mut child = command(world, &argv[0]).args(&argv[1..]).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "{stdin}").unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let last = lines.find(|line| {
+            line.as_ref()
+                .is_ok_and(|l| l.contains("\"type\":\"result\""))
+        });
+        assert!(last.is_some(), "it said nothing");
+        drop(input);
+        lines.for_each(drop);
+        assert!(child.wait().unwrap().success());
+    })
 }
 
 fn version(rounds: usize) {
@@ -181,17 +199,7 @@ fn shim() {
 
 fn bare(world: &World, argv: &[&str], stdin: &str) -> Duration {
     timed(|| {
-        let mut child = Command::new(argv[0])
-            .args(&argv[1..])
-            .current_dir(world.work())
-            .env_clear()
-            .envs(&world.env)
-            .env("CLAUDE_CODE_EAGER_FLUSH", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command(world, argv[0]).args(&argv[1..]).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         let _gone = writeln!(input, "{stdin}");
         drop(input);
@@ -202,6 +210,19 @@ fn bare(world: &World, argv: &[&str], stdin: &str) -> Duration {
             String::from_utf8_lossy(&output.stdout)
         );
     })
+}
+
+fn command(world: &World, program: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(world.work())
+        .env_clear()
+        .envs(&world.env)
+        .env("CLAUDE_CODE_EAGER_FLUSH", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
 }
 
 fn timed(work: impl FnOnce()) -> Duration {

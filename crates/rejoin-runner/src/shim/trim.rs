@@ -17,8 +17,9 @@ pub(super) fn trim() {
             continue;
         };
         // SAFETY: the kernel said of these pages that they are ours, are mapped from a file, and that
-        // nobody may write to them: they hold what the file holds, for nothing is relocated in code. Given
-        // back, they are read from there again at the next access. No reference into them is made here.
+        // nobody may write to them: they hold what the file holds, for nothing is relocated in code nor in
+        // what comes before it. Given back, they are read from there again at the next access. No reference
+        // into them is made here.
         let _as_before = unsafe { madvise(start, code.length, MmapAdvise::MADV_DONTNEED) };
     }
 }
@@ -39,8 +40,11 @@ impl Code {
         let (start, end) = (address(start)?, address(end)?);
         // What has no file any more, or stands for none, may have been made by writing to it.
         let of_nothing = |path: &str| !path.starts_with('/') || path.starts_with("/dev/");
-        let from_a_file = words.next()? == "r-xp"
-            && !of_nothing(words.nth(3)?)
+        let (rights, offset) = (words.next()?, words.next()?);
+        // What begins a program tells the loader how to relocate the rest, and is itself never written.
+        let beginning = rights == "r--p" && offset.bytes().all(|digit| digit == b'0');
+        let from_a_file = (rights == "r-xp" || beginning)
+            && !of_nothing(words.nth(2)?)
             && !line.trim_end().ends_with("(deleted)");
         let length = end.checked_sub(start).filter(|_| from_a_file)?;
         Some(Self { start, length })
@@ -57,6 +61,7 @@ mod tests {
         let maps = "\
 55d0c0a00000-55d0c0a10000 r--p 00000000 fe:00 123  /opt/a program
 55d0c0a10000-55d0c0a30000 r-xp 00010000 fe:00 123  /opt/a program
+55d0c0a2f000-55d0c0a30000 r--p 0002f000 fe:00 123  /opt/a program
 55d0c0a30000-55d0c0a40000 rw-p 00030000 fe:00 123  /opt/a program
 7f0000000000-7f0000001000 rwxp 00000000 00:00 0
 7f0000001000-7f0000002000 r-xp 00000000 00:00 0
@@ -66,12 +71,15 @@ mod tests {
 7f0000005000-7f0000006000 r-xp 00000000 00:05 9  /dev/zero
 7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0  [vdso]
 nonsense";
-        let code = Code {
-            start: 0x55d0_c0a1_0000,
-            length: 0x2_0000,
-        };
+        let at = |start, length| Code { start, length };
         let found: Vec<Code> = maps.lines().filter_map(Code::of).collect();
-        assert_eq!(found, [code]);
+        assert_eq!(
+            found,
+            [
+                at(0x55d0_c0a0_0000, 0x1_0000),
+                at(0x55d0_c0a1_0000, 0x2_0000)
+            ]
+        );
     }
 
     /// What is running goes on running, and is smaller.
