@@ -1,6 +1,7 @@
-//! Keeps the session of a turn while it runs, where what is kept outlives the machine. Of such a
-//! snapshot only what was confirmed before the turn is ever used: it serves where that could not be
-//! saved at its time. What goes wrong here is tried again, and never spoils the turn.
+//! What is done while a run goes on: the log of the store is emptied, and the session of the turn is kept, where
+//! what is kept outlives the machine. Of such a snapshot only what was confirmed before the turn is ever
+//! used: it serves where that could not be saved at its time. What goes wrong here is tried again, and
+//! never spoils the turn.
 
 use std::future::Future;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! One writer, and readers when somebody else is using it.
 //!
-//! A command is one thing after the other: it makes do with a single connection, which saves it a
-//! thread and half of the opening. Only if the writer is taken does a reader get its own.
+//! A command is one thing after the other: it makes do with a single connection, which saves it
+//! half of the opening. Only if the writer is taken does a reader get its own.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! The only place that opens a database: pragmas, migrations, one writer and a few readers.
+//! Opens a store, and brings it up to date. How a connection is made: `engine/sqlite.rs`, `open/postgres.rs`.
 
 pub(crate) mod postgres;
 

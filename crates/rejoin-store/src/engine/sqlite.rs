@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003);
 
 /// How long a writer waits for another process's transaction.
-pub(crate) const BUSY: Duration = Duration::from_secs(20);
+const BUSY: Duration = Duration::from_secs(20);
 /// Statements kept ready: to plan one takes longer than to run it.
 const KEPT: usize = 128;
-/// Between two tries to begin.
-const PAUSES: [u64; 6] = [1, 2, 5, 10, 20, 50];
+/// At most, between two tries to begin.
+const PAUSE: Duration = Duration::from_millis(50);
 /// After so many pages the log is written back. All of it is read by whoever opens the file.
 const LOG_PAGES: i64 = 250;
 /// Where it stays open.
@@ -102,15 +102,15 @@ impl Local {
     /// Takes the write lock. Somebody else's is waited for without a thread.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         let until = Instant::now() + BUSY;
-        let mut pauses = PAUSES.iter().copied().chain(std::iter::repeat(50));
+        let mut pause = Duration::from_millis(1);
         loop {
             self.at().busy_timeout(Duration::ZERO)?;
             let begun = self.run("begin immediate", &[]);
             self.at().busy_timeout(BUSY)?;
             match begun {
                 Err(Error::Busy(_)) if Instant::now() < until => {
-                    let pause = Duration::from_millis(pauses.next().unwrap_or(50));
                     tokio::time::sleep(pause).await;
+                    pause = PAUSE.min(pause * 2);
                 }
                 begun => return begun.map(drop),
             }

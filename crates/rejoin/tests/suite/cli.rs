@@ -250,3 +250,19 @@ fn a_trace_that_is_none() {
     world.run(&["send", "-k", "k", "again"]).ok();
     assert_eq!(daemon.stop(), 0);
 }
+
+/// The log of the store, which every command reads, is emptied while an agent works: it does not grow
+/// from turn to turn.
+#[test]
+fn the_log_is_emptied_while_an_agent_works() {
+    let world = World::new(REJOIN);
+    let log = world.root().join("data/rejoin.db-wal");
+    let mut lengths = vec![];
+    for _ in 0..5 {
+        let send = ["send", "-q", "-k", "k", "-a", "demo", "wait 0.6s please"];
+        world.run(&send).ok();
+        lengths.push(std::fs::metadata(&log).unwrap().len());
+    }
+    // A turn writes more than 200 KB; a few pages more is what a longer history takes.
+    assert!(lengths[4] - lengths[1] < 40_000, "{lengths:?}");
+}
