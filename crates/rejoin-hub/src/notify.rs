@@ -63,16 +63,27 @@ pub struct Notification {
 }
 
 impl Hub {
+    /// From here on somebody wants to hear of things; what was before is not news.
+    /// To be called before the first thing can happen that is to be told.
+    pub async fn notify_from_now(&self) -> Result<()> {
+        let mut read = self.store.read().await?;
+        if read.watermark(WATERMARK).await?.is_some() {
+            return Ok(());
+        }
+        let newest = read.last_event().await?;
+        drop(read);
+        let mut tx = self.store.begin().await?;
+        // Nothing is moved where somebody else was faster.
+        tx.move_on(WATERMARK, None, newest).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Looks at what happened since the last time, and keeps what is to be told. True: there is more.
     pub async fn find_notifications(&self, wish: &NotifyWish) -> Result<bool> {
         let mut read = self.store.read().await?;
         let Some(from) = read.watermark(WATERMARK).await? else {
-            // What was before anybody wanted to hear of it is not news.
-            let newest = read.last_event().await?;
             drop(read);
-            let mut tx = self.store.begin().await?;
-            tx.move_on(WATERMARK, None, newest).await?;
-            tx.commit().await?;
+            self.notify_from_now().await?;
             return Ok(false);
         };
         let page = read.events_after(from, PAGE).await?;

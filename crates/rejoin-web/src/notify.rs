@@ -51,7 +51,7 @@ impl Notify {
     }
 
     /// Nobody wants to hear anything.
-    fn is_nobody(&self) -> bool {
+    pub(crate) fn is_nobody(&self) -> bool {
         self.webhook.is_none() && self.command.is_empty() && self.urls.is_empty()
     }
 

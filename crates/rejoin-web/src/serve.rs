@@ -70,6 +70,9 @@ impl Daemon {
                     .try_this("use that one, or another REJOIN_HOME"),
             ));
         }
+        if !self.options.notify.is_nobody() {
+            self.runner.hub.notify_from_now().await?;
+        }
         let at = self.listen;
         let unbound =
             |e: io::Error| Failure::unavailable(format!("{at} cannot be listened on: {e}"));
