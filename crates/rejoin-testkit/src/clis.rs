@@ -10,7 +10,7 @@ mod codex;
 mod gemini;
 mod opencode;
 
-pub use claude::{CLAUDE_197, CLAUDE_325};
+pub use claude::{CLAUDE_20, CLAUDE_197, CLAUDE_325};
 pub use codex::{CODEX_166, CODEX_TOOLS};
 pub use gemini::GEMINI_061;
 pub use opencode::OPENCODE;

@@ -95,8 +95,8 @@ mod world;
 
 pub use chronicle::{Chronicle, Continued, answering, costing, steps};
 pub use clis::{
-    CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, CODEX_166, CODEX_TOOLS, Cli, GEMINI_061,
-    OPENCODE, claude,
+    CLAUDE_20, CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, CODEX_166, CODEX_TOOLS, Cli,
+    GEMINI_061, OPENCODE, claude,
 };
 pub use daemon::{Answer, Daemon, Streamed, Watching};
 pub use faulty::{Fault, Faulty};

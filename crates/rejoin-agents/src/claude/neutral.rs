@@ -57,12 +57,16 @@ fn is_blank(message: &str) -> bool {
     message.trim().is_empty()
 }
 
+/// A block that stands beside the message, and holds none of it.
+pub(super) fn is_added(block: &str) -> bool {
+    block.trim_start().starts_with(MARK_OPEN) && strip(block).is_empty()
+}
+
 /// Takes back what was added to a stored prompt.
 pub(super) fn message_of<'a>(blocks: impl IntoIterator<Item = &'a str>) -> String {
-    let added = |block: &str| block.trim_start().starts_with(MARK_OPEN) && strip(block).is_empty();
     let kept: Vec<String> = blocks
         .into_iter()
-        .filter(|block| !added(block))
+        .filter(|block| !is_added(block))
         .map(|block| strip(&unjoined(block)))
         .collect();
     kept.join("\n")

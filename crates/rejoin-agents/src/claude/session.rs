@@ -6,12 +6,13 @@
 use rejoin_core::{MARK_OPEN, Micros};
 use serde::Deserialize;
 
-use super::neutral::message_of;
+use super::neutral::{is_added, message_of};
 use super::note;
 use super::stream::of_result;
 use super::wire::{Block, Content, Message, SYNTHETIC};
 use crate::session::{ReadEntry, Reading, SessionReader, moment};
 
+mod again;
 mod branch;
 
 use branch::Tree;
@@ -195,6 +196,12 @@ pub(super) fn prompt_of(line: &[u8]) -> Option<String> {
 }
 
 impl Node {
+    /// It is the words of a person.
+    fn asks(&self) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| matches!(entry, ReadEntry::Prompt { .. }))
+    }
+
     fn assistant(&mut self, spoken: Spoken) {
         let synthetic = spoken.is_api_error_message == Some(true)
             || spoken.message.model.as_deref() == Some(SYNTHETIC);
@@ -235,7 +242,12 @@ impl Node {
                     .any(|word| text.trim_start().starts_with(word));
                 (!added).then(|| message_of([text.as_str()]))
             }
-            Some(Content::Blocks(blocks)) => Some(self.blocks(blocks)),
+            Some(Content::Blocks(blocks)) => {
+                // Only ours, where the CLI has made a message of each block.
+                let ours = |block: &Block| matches!(block, Block::Text { text } if is_added(text));
+                let of_more = !blocks.iter().all(ours);
+                Some(self.blocks(blocks)).filter(|_| of_more)
+            }
             None => None,
         };
         if !self.results.is_empty() {

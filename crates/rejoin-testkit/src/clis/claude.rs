@@ -1,4 +1,5 @@
-//! Claude Code, in two versions that count their costs differently.
+//! Claude Code, in two versions that count their costs differently, and one that writes its sessions
+//! otherwise.
 
 use std::path::PathBuf;
 
@@ -7,6 +8,8 @@ use crate::world::World;
 
 pub struct Claude(&'static str);
 
+/// Of those that split a prompt when they resume: a script for Node, as they all were.
+pub static CLAUDE_20: Claude = Claude("2.1.20");
 pub static CLAUDE_197: Claude = Claude(CLAUDE_OLD);
 pub static CLAUDE_325: Claude = Claude(CLAUDE_NEW);
 
@@ -28,6 +31,9 @@ impl Cli for Claude {
     }
 
     fn program(&self) -> String {
+        if self.0 == CLAUDE_20.0 {
+            return "@anthropic-ai/claude-code/cli.js".into();
+        }
         let arch = if cfg!(target_arch = "aarch64") {
             "arm64"
         } else {

@@ -6,6 +6,7 @@ use serde_json::Value;
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 
 on_every_cli!(turns_resume);
+rejoin_testkit::on_cli!(claude_2_1_20, CLAUDE_20, turns_resume);
 
 #[expect(clippy::needless_pass_by_value, reason = "as every test on a world")]
 pub(super) fn turns_resume(world: World) {

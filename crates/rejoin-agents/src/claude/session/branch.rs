@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::note;
 use super::Node;
+use super::again::{Again, Span};
 use crate::session::{ReadEntry, Reading};
 
 /// Lines a cursor names at most.
@@ -16,29 +17,43 @@ pub(super) struct Tree {
     /// the next turn off an attachment after the answer, 2.1.197 off the answer itself; a branch from
     /// any of them has lost nothing that was said.
     confirmed: Option<Vec<String>>,
+    /// When that was said.
+    said: Option<Span>,
 }
 
 impl Tree {
     pub(super) fn new(cursor: Option<&str>) -> Self {
-        let names = |cursor: &str| cursor.split_whitespace().map(str::to_owned).collect();
+        let words = cursor.map(str::split_whitespace);
+        let names = words.clone().map(|words| {
+            let names = words.filter(|word| Span::read(word).is_none());
+            names.map(str::to_owned).collect()
+        });
         Self {
             nodes: vec![],
             by_uuid: HashMap::new(),
-            confirmed: cursor.map(names),
+            confirmed: names,
+            said: words.and_then(|mut words| words.find_map(Span::read)),
         }
     }
 
     /// 2.1.197 writes some lines again before a compaction: the first counts.
     pub(super) fn add(&mut self, node: Node) {
-        if !self.by_uuid.contains_key(&node.uuid) && !self.is_confirmed(&node.uuid) {
-            self.by_uuid.insert(node.uuid.clone(), self.nodes.len());
-            self.nodes.push(node);
+        if self.by_uuid.contains_key(&node.uuid) || self.is_confirmed(&node.uuid) {
+            return;
+        }
+        match self.said.and_then(|span| span.has(&node)) {
+            Some(Again::Last) => self.confirmed.get_or_insert_default().push(node.uuid),
+            Some(Again::Earlier) => {}
+            None => {
+                self.by_uuid.insert(node.uuid.clone(), self.nodes.len());
+                self.nodes.push(node);
+            }
         }
     }
 
     pub(super) fn reading(self) -> Reading {
         let Some(leaf) = self.nodes.iter().rposition(|node| node.spoken) else {
-            let cursor = self.cursor_from(None);
+            let cursor = self.cursor_from(None, self.said);
             return Reading {
                 connected: true,
                 only_added: self.confirmed.is_some(),
@@ -54,11 +69,13 @@ impl Tree {
         let prompts = prompts.collect();
         let (mut on_branch, connected) = self.chain(leaf);
         self.add_parallel(&mut on_branch);
+        let branch = self.nodes.iter().zip(&on_branch);
+        let said = Span::of(branch.filter(|(_, on)| **on).map(|(node, _)| node));
         let mut reading = Reading {
             prompts,
             connected,
             only_added: self.confirmed.is_some(),
-            cursor: self.cursor_from(Some(leaf)),
+            cursor: self.cursor_from(Some(leaf), said.or(self.said)),
             ..Reading::default()
         };
         let nodes = self.nodes.into_iter().zip(on_branch);
@@ -112,16 +129,19 @@ impl Tree {
     /// Calls made in parallel are lines of one message whose results hang off different lines; the
     /// chain goes on from one of them only, but the CLI replays them all.
     fn add_parallel(&self, on_branch: &mut [bool]) {
-        let mut messages = HashSet::new();
+        let mut messages: HashMap<&str, Vec<&Node>> = HashMap::new();
         for (node, _) in self.nodes.iter().zip(&*on_branch).filter(|(_, on)| **on) {
-            messages.extend(node.message.as_deref());
+            if let Some(id) = node.message.as_deref() {
+                messages.entry(id).or_default().push(node);
+            }
         }
         let mut calls = HashSet::new();
         for (node, on) in self.nodes.iter().zip(&mut *on_branch) {
-            *on |= node
-                .message
-                .as_deref()
-                .is_some_and(|id| messages.contains(id));
+            let lines = node.message.as_deref().and_then(|id| messages.get(id));
+            // One of these may have been written a second time.
+            let told = |line: &Node| (line.at, line.calls.clone(), line.entries.clone());
+            let same = |line: &&Node| told(line) == told(node);
+            *on |= lines.is_some_and(|lines| !lines.iter().any(same));
             calls.extend(node.calls.iter().filter(|_| *on));
         }
         for (node, on) in self.nodes.iter().zip(on_branch) {
@@ -130,7 +150,7 @@ impl Tree {
     }
 
     /// The last message and what hangs off it: what the next turn may go on from.
-    fn cursor_from(&self, leaf: Option<usize>) -> Option<String> {
+    fn cursor_from(&self, leaf: Option<usize>, said: Option<Span>) -> Option<String> {
         let mut ends: Vec<&str> = match leaf.and_then(|at| self.nodes.get(at)) {
             Some(node) => vec![node.uuid.as_str()],
             None => self
@@ -152,6 +172,8 @@ impl Tree {
         if ends.len() > CURSOR_LINES {
             ends.drain(1..=ends.len() - CURSOR_LINES);
         }
+        let said = said.map(Span::word);
+        ends.extend(said.as_deref());
         Some(ends.join(" "))
     }
 }

@@ -10,6 +10,12 @@ on_every_cli!(
     without_leave_to_reseed_nothing_is_sent,
 );
 
+rejoin_testkit::on_cli!(
+    claude_2_1_20,
+    CLAUDE_20,
+    a_session_continued_by_hand_is_taken_in
+);
+
 mod passed_over {
     use super::a_session_continued_by_hand_and_passed_over;
     rejoin_testkit::on_every_quick_cli!(a_session_continued_by_hand_and_passed_over);

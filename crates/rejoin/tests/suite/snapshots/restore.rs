@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::REJOIN;
 
 on_every_cli!(home_and_folder_vanish);
+rejoin_testkit::on_cli!(claude_2_1_20, CLAUDE_20, home_and_folder_vanish);
 
 mod quick {
     use super::{into_another_folder, what_is_damaged_is_put_back};
