@@ -58,6 +58,7 @@ pub(super) fn rules() -> EnvRules {
 }
 
 const CONFIG: &str = "opencode-proof.json";
+const MODELS: &str = "opencode-models.json";
 
 /// A model with a price and a window that nothing fills.
 pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
@@ -81,12 +82,20 @@ pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
     let env = [
         ("OPENCODE_CONFIG", format!("{home}/{CONFIG}")),
         ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
+        // At every start it installs a package of its own into its configuration folder; no flag of its
+        // own prevents it (1.18.33).
+        ("npm_config_offline", "true".to_owned()),
+        // Reading the list of everybody's models takes it longer than all the rest.
+        ("OPENCODE_MODELS_PATH", format!("{home}/{MODELS}")),
         ("HOME", home),
         ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
     ];
     ProofSetup {
         env: env.map(|(name, value)| (name.to_owned(), value)).into(),
-        files: vec![(CONFIG.into(), config.to_string())],
+        files: vec![
+            (CONFIG.into(), config.to_string()),
+            (MODELS.into(), "{}".to_owned()),
+        ],
         model: Some("rejoin/proof".into()),
     }
 }
