@@ -51,6 +51,10 @@ impl Store {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a store that may be broken must not be opened as a whole one"
+)]
 fn look(path: &Path, health: &mut Health) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let at = Connection::open_with_flags(path, flags)?;

@@ -217,6 +217,7 @@ mod tests {
     async fn one_session_of_many() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("opencode.db");
+        #[expect(clippy::disallowed_methods, reason = "as the CLI makes one")]
         let db = rusqlite::Connection::open(&file).unwrap();
         let (a, b, c) = ("ses_aaaaaaaaaaaa", "ses_bbbbbbbbbbbb", "ses_cccccccccccc");
         let rows = [

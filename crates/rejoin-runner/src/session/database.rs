@@ -181,6 +181,7 @@ fn same(copy: &Path, mark: &FileMark) -> io::Result<()> {
     ))
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the place for sessions")]
 fn open(path: &Path, flags: OpenFlags) -> io::Result<Connection> {
     let at = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(io::Error::other)?;

@@ -58,6 +58,7 @@ impl Local {
         Ok(Self { at: Mutex::new(at) })
     }
 
+    #[expect(clippy::disallowed_methods, reason = "this is the place for stores")]
     fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<rusqlite::Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let at = rusqlite::Connection::open_with_flags(path, flags | more)?;

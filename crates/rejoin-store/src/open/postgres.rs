@@ -130,6 +130,7 @@ impl Server {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "this is the place")]
     async fn connect_once(&self) -> Result<PgConnection, sqlx::Error> {
         let connected = async {
             let mut line = self.options.connect().await?;
