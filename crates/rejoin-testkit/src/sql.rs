@@ -17,6 +17,18 @@ pub(crate) fn binaries(store: &Path) -> Vec<[String; 3]> {
     rows.unwrap().collect::<rusqlite::Result<_>>().unwrap()
 }
 
+/// Makes a store know those as well.
+pub(crate) fn add_binaries(store: &Path, known: &[[String; 3]]) {
+    let at = Connection::open(store).unwrap();
+    for row in known {
+        let added = at.execute(
+            "insert into binaries values (?1, ?2, ?3, 1)",
+            row.each_ref(),
+        );
+        assert_eq!(added.unwrap(), 1);
+    }
+}
+
 /// One statement; what it changed is in the file itself afterwards.
 pub fn sql(file: &Path, statement: &str) {
     let at = Connection::open(file).unwrap();

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::clis::{CLAUDE_197, Cli, claude_of, installed};
 use crate::model::Model;
 use crate::pg::{Database, database};
-use crate::sql::binaries;
+use crate::sql::{add_binaries, binaries};
 use crate::words::user;
 
 /// Not one of `REJOIN_…`: those are kept from the CLIs, whose processes are looked for too.
@@ -130,12 +130,12 @@ impl World {
     pub fn of_all(rejoin: &str, clis: &[&'static dyn Cli], model: Model) -> Option<Self> {
         let bins: Option<Vec<PathBuf>> = clis.iter().map(|cli| installed(*cli)).collect();
         let mut world = Self::with_model(rejoin, model);
+        let _made = world.run(&["list"]).ok();
+        let store = world.data().join("rejoin.db");
         for (cli, bin) in clis.iter().zip(bins?).rev() {
             world.become_one_of(*cli, &bin);
-        }
-        for cli in clis {
-            let refused = world.run(&["send", "-a", cli.agent(), "--tools=-x", "hello"]);
-            assert_eq!(refused.code, 5, "{refused:?}");
+            let known = known_binary(rejoin, *cli, &bin);
+            add_binaries(&store, &binaries(&known.join("rejoin.db")));
         }
         Some(world)
     }

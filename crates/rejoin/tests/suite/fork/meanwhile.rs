@@ -1,12 +1,12 @@
 //! While the parent goes on.
 
-use rejoin_testkit::{Done, World, answer, on_every_cli, steps, user};
+use rejoin_testkit::{Done, World, answer, on_every_quick_cli, steps, user};
 use serde_json::json;
 
 use super::branch::{Branch, files};
 use super::{assert_forked, keeps_lines};
 
-on_every_cli!(both_at_once);
+on_every_quick_cli!(both_at_once);
 
 mod running {
     use super::while_the_parents_turn_runs;

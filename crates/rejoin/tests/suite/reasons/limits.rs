@@ -1,7 +1,8 @@
 //! Sessions that are full, compacted or failing.
 
 use rejoin_testkit::{
-    Chronicle, Continued, World, answering, assert_shown, on_both_claudes, on_every_cli, said, user,
+    Chronicle, Continued, World, answering, assert_shown, on_both_claudes, on_every_quick_cli,
+    said, user,
 };
 use serde_json::Value;
 
@@ -13,7 +14,12 @@ mod windows {
         a_full_session_is_told_everything_anew,
     );
 }
-on_every_cli!(
+rejoin_testkit::on_cli!(
+    claude_2_1_20,
+    CLAUDE_20,
+    two_failures_in_a_row_retire_a_session
+);
+on_every_quick_cli!(
     two_failures_in_a_row_retire_a_session,
     unanswered_messages_are_told_to_the_first_session,
 );

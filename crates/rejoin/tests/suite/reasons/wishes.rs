@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use rejoin_testkit::{Chronicle, Continued, World, on_every_cli};
+use rejoin_testkit::{Chronicle, Continued, World, on_every_quick_cli};
 
-on_every_cli!(a_fresh_session_on_request, another_model_as_configured);
+on_every_quick_cli!(a_fresh_session_on_request, another_model_as_configured);
 
 ///
 fn a_fresh_session_on_request(world: World) {

@@ -51,16 +51,14 @@ fn survives(points: &[&str]) {
 }
 
 #[test]
+#[ignore = "only with --long"]
+fn send_killed_before_anything_is_of_this_agent() {
+    survives(&["after_accept", "after_claim", "after_look", "before_begin"]);
+}
+
+#[test]
 fn send_killed_before_it_runs() {
-    survives(&[
-        "after_accept",
-        "after_claim",
-        "after_look",
-        "before_begin",
-        "after_begin",
-        "after_spec",
-        "after_spawn",
-    ]);
+    survives(&["after_begin", "after_spec", "after_spawn"]);
 }
 
 #[test]
