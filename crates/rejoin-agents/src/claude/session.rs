@@ -71,6 +71,7 @@ impl SessionReader for Reader {
 }
 
 /// One line of the tree, reduced to what is asked of it.
+#[derive(Default)]
 pub(super) struct Node {
     uuid: String,
     /// Before a compaction boundary the chain goes on by the logical parent.

@@ -39,7 +39,7 @@ fn told(reading: &Reading) -> String {
     let cursor = reading.cursor.as_deref().unwrap_or("-");
     let cursor: Vec<&str> = cursor
         .split(' ')
-        .filter(|word| !word.starts_with('@'))
+        .filter(|word| !word.starts_with(['@', '#']))
         .map(|id| id.get(..6).unwrap_or(id))
         .collect();
     lines.push(format!(
@@ -219,36 +219,17 @@ fn a_branch_from_further_back_is_not_connected() {
 /// and all that followed. Nobody said it twice.
 #[test]
 fn what_is_written_again_was_said_once() {
+    let older = fixture("1.0.128/sessions/three_turns.jsonl");
+    said_once(&[0..2, 2..4, 4..9].map(|turn| older[turn].to_vec()));
     let lines = fixture("2.1.20/sessions/three_turns.jsonl");
     let turns = [0..3, 3..6, 6..12].map(|turn| lines[turn].to_vec());
-    let mut cursor = None::<String>;
-    for (n, turn) in turns.iter().enumerate() {
-        let reading = read(turn, cursor.as_deref());
-        let said: Vec<String> = reading.said().into_iter().map(|said| said.text).collect();
-        let n = n + 1;
-        assert_eq!(said, [format!("hello {n}"), format!("ok: hello {n}")]);
-        assert!(reading.connected, "{n}");
-        assert_eq!(reading.prompts.len(), 1, "{n}");
-        cursor = reading.cursor;
-    }
-    let whole = read(&lines, None);
-    assert_eq!(whole.cursor, cursor);
-    let said: Vec<String> = whole.said().into_iter().map(|said| said.text).collect();
-    let all = [
-        "hello 1",
-        "ok: hello 1",
-        "hello 2",
-        "ok: hello 2",
-        "hello 3",
-        "ok: hello 3",
-    ];
-    assert_eq!(said, all);
-    // Ended before it had written the answer again: what follows does not follow from everything.
+    said_once(&turns);
+    // Killed before it had written the answer again: what follows does not follow from everything.
     let second = read(&lines[..6], None).cursor;
     let mut short = turns[2].clone();
     short.remove(3);
     assert!(!read(&short, second.as_deref()).connected);
-    // Ended after that, and before anything else was said: nothing was.
+    // Killed after that, and before anything else was said: nothing was.
     let nothing = read(&turns[2][..4], second.as_deref());
     assert_eq!((nothing.connected, &nothing.entries[..]), (true, &[][..]));
     let later = read(&turns[2][4..], nothing.cursor.as_deref());
@@ -262,6 +243,31 @@ fn what_is_written_again_was_said_once() {
             .into();
     }
     assert_eq!(read(&earlier, nothing.cursor.as_deref()).said().len(), 2);
+}
+
+fn said_once(turns: &[Vec<Vec<u8>>]) {
+    let mut cursor = None::<String>;
+    for (n, turn) in turns.iter().enumerate() {
+        let reading = read(turn, cursor.as_deref());
+        let said: Vec<String> = reading.said().into_iter().map(|said| said.text).collect();
+        let n = n + 1;
+        assert_eq!(said, [format!("hello {n}"), format!("ok: hello {n}")]);
+        assert!(reading.connected, "{n}");
+        assert_eq!(reading.prompts.len(), 1, "{n}");
+        cursor = reading.cursor;
+    }
+    let whole = read(&turns.concat(), None);
+    assert_eq!(whole.cursor, cursor);
+    let said: Vec<String> = whole.said().into_iter().map(|said| said.text).collect();
+    let all = [
+        "hello 1",
+        "ok: hello 1",
+        "hello 2",
+        "ok: hello 2",
+        "hello 3",
+        "ok: hello 3",
+    ];
+    assert_eq!(said, all);
 }
 
 #[test]

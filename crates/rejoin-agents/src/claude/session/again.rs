@@ -1,14 +1,17 @@
-//! Lines that are written a second time. A CLI that resumes (2.0.77 to 2.1.20; not 2.1.31 and later)
+//! Lines that are written a second time. A CLI that resumes (1.0.128 to 2.1.20; not 2.1.31 and later)
 //! makes several messages of a prompt that has several blocks, and appends them with all that followed,
-//! under other ids and at the times of the first.
+//! under other ids. From 2.0.77 on they keep their times.
 
 use super::Node;
+use crate::session::ReadEntry;
 
-/// When what was confirmed last was said: from the last prompt to the last message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
-    from: i64,
-    to: i64,
+/// What was confirmed last, as it would be known again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Said {
+    /// From the last prompt to the last message.
+    span: Option<(i64, i64)>,
+    /// The last message.
+    answer: Option<String>,
 }
 
 /// What a line says that was said already.
@@ -19,43 +22,75 @@ pub(super) enum Again {
     Earlier,
 }
 
-/// So that it is told from the ids beside it.
-const SIGN: char = '@';
+/// So that they are told from the ids beside them.
+const TIMES: char = '@';
+const ANSWER: char = '#';
 
-impl Span {
-    pub(super) fn of<'a>(branch: impl Iterator<Item = &'a Node>) -> Option<Self> {
-        let mut span = None;
+impl Said {
+    /// Of a branch, or what was known before where it says nothing new.
+    pub(super) fn on<'a>(branch: impl Iterator<Item = &'a Node>, before: &Self) -> Self {
+        let mut said = Self::default();
         for node in branch.filter(|node| node.spoken) {
+            said.answer = print(node);
             let Some(at) = node.at else { continue };
-            span = match span {
-                Some(Self { from, to }) if !node.asks() => Some(Self {
-                    from,
-                    to: at.max(to),
-                }),
-                Some(_) | None => Some(Self { from: at, to: at }),
+            said.span = match said.span {
+                Some((from, to)) if !node.asks() => Some((from, at.max(to))),
+                Some(_) | None => Some((at, at)),
             };
         }
-        span
+        if said == Self::default() {
+            return before.clone();
+        }
+        said
+    }
+
+    /// Takes a word of a cursor that is meant for it.
+    pub(super) fn take(&mut self, word: &str) -> bool {
+        if let Some(print) = word.strip_prefix(ANSWER) {
+            self.answer = Some(print.to_owned());
+            return true;
+        }
+        let Some((from, to)) = word.strip_prefix(TIMES).and_then(|w| w.split_once('-')) else {
+            return false;
+        };
+        self.span = from.parse().ok().zip(to.parse().ok());
+        true
     }
 
     /// As a cursor has it.
-    pub(super) fn read(word: &str) -> Option<Self> {
-        let (from, to) = word.strip_prefix(SIGN)?.split_once('-')?;
-        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
-        Some(Self { from, to })
-    }
-
-    pub(super) fn word(self) -> String {
-        format!("{SIGN}{}-{}", self.from, self.to)
+    pub(super) fn words(&self) -> impl Iterator<Item = String> {
+        let times = self.span.map(|(from, to)| format!("{TIMES}{from}-{to}"));
+        let answer = self.answer.as_ref().map(|print| format!("{ANSWER}{print}"));
+        times.into_iter().chain(answer)
     }
 
     /// None: it says something new.
-    pub(super) fn has(self, node: &Node) -> Option<Again> {
+    pub(super) fn has(&self, node: &Node) -> Option<Again> {
+        if self.answer.is_some() && self.answer == print(node) {
+            return Some(Again::Last);
+        }
         let at = node.at.filter(|_| node.spoken)?;
-        match at {
-            _ if at == self.to => Some(Again::Last),
-            _ if (self.from..self.to).contains(&at) => Some(Again::Earlier),
+        match self.span? {
+            (_, to) if at == to => Some(Again::Last),
+            (from, to) if (from..to).contains(&at) => Some(Again::Earlier),
             _ => None,
         }
     }
+}
+
+/// Of an answer that its API has given an id: the same words under the same one.
+fn print(node: &Node) -> Option<String> {
+    let (id, texts) = (node.message.as_ref()?, texts(node));
+    let words = format!("{id}\n{}", texts.join("\n"));
+    let hash = blake3::hash(words.as_bytes()).to_hex();
+    (!texts.is_empty()).then(|| hash.chars().take(24).collect())
+}
+
+/// What an agent says in this line.
+pub(super) fn texts(node: &Node) -> Vec<&str> {
+    let texts = node.entries.iter().filter_map(|entry| match entry {
+        ReadEntry::Answer { text, .. } => Some(text.as_str()),
+        ReadEntry::Prompt { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => None,
+    });
+    texts.collect()
 }

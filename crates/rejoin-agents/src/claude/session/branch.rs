@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::note;
 use super::Node;
-use super::again::{Again, Span};
+use super::again::{Again, Said, texts};
 use crate::session::{ReadEntry, Reading};
 
 /// Lines a cursor names at most.
@@ -17,22 +17,22 @@ pub(super) struct Tree {
     /// the next turn off an attachment after the answer, 2.1.197 off the answer itself; a branch from
     /// any of them has lost nothing that was said.
     confirmed: Option<Vec<String>>,
-    /// When that was said.
-    said: Option<Span>,
+    /// As it would be known again.
+    said: Said,
 }
 
 impl Tree {
     pub(super) fn new(cursor: Option<&str>) -> Self {
-        let words = cursor.map(str::split_whitespace);
-        let names = words.clone().map(|words| {
-            let names = words.filter(|word| Span::read(word).is_none());
-            names.map(str::to_owned).collect()
+        let mut said = Said::default();
+        let confirmed = cursor.map(|cursor| {
+            let ids = cursor.split_whitespace().filter(|word| !said.take(word));
+            ids.map(str::to_owned).collect()
         });
         Self {
             nodes: vec![],
             by_uuid: HashMap::new(),
-            confirmed: names,
-            said: words.and_then(|mut words| words.find_map(Span::read)),
+            confirmed,
+            said,
         }
     }
 
@@ -41,8 +41,11 @@ impl Tree {
         if self.by_uuid.contains_key(&node.uuid) || self.is_confirmed(&node.uuid) {
             return;
         }
-        match self.said.and_then(|span| span.has(&node)) {
-            Some(Again::Last) => self.confirmed.get_or_insert_default().push(node.uuid),
+        match self.said.has(&node) {
+            Some(Again::Last) => {
+                self.take_back(node.parent);
+                self.confirmed.get_or_insert_default().push(node.uuid);
+            }
             Some(Again::Earlier) => {}
             None => {
                 self.by_uuid.insert(node.uuid.clone(), self.nodes.len());
@@ -51,9 +54,17 @@ impl Tree {
         }
     }
 
+    /// What leads to a message that was written again was so as well.
+    fn take_back(&mut self, mut uuid: Option<String>) {
+        while let Some(at) = uuid.and_then(|uuid| self.by_uuid.remove(&uuid)) {
+            let before = std::mem::take(&mut self.nodes[at]);
+            uuid = before.parent;
+        }
+    }
+
     pub(super) fn reading(self) -> Reading {
         let Some(leaf) = self.nodes.iter().rposition(|node| node.spoken) else {
-            let cursor = self.cursor_from(None, self.said);
+            let cursor = self.cursor_from(None, &self.said);
             return Reading {
                 connected: true,
                 only_added: self.confirmed.is_some(),
@@ -70,12 +81,13 @@ impl Tree {
         let (mut on_branch, connected) = self.chain(leaf);
         self.add_parallel(&mut on_branch);
         let branch = self.nodes.iter().zip(&on_branch);
-        let said = Span::of(branch.filter(|(_, on)| **on).map(|(node, _)| node));
+        let branch = branch.filter(|(_, on)| **on).map(|(node, _)| node);
+        let said = Said::on(branch, &self.said);
         let mut reading = Reading {
             prompts,
             connected,
             only_added: self.confirmed.is_some(),
-            cursor: self.cursor_from(Some(leaf), said.or(self.said)),
+            cursor: self.cursor_from(Some(leaf), &said),
             ..Reading::default()
         };
         let nodes = self.nodes.into_iter().zip(on_branch);
@@ -139,8 +151,7 @@ impl Tree {
         for (node, on) in self.nodes.iter().zip(&mut *on_branch) {
             let lines = node.message.as_deref().and_then(|id| messages.get(id));
             // One of these may have been written a second time.
-            let told = |line: &Node| (line.at, line.calls.clone(), line.entries.clone());
-            let same = |line: &&Node| told(line) == told(node);
+            let same = |line: &&Node| line.calls == node.calls && texts(line) == texts(node);
             *on |= lines.is_some_and(|lines| !lines.iter().any(same));
             calls.extend(node.calls.iter().filter(|_| *on));
         }
@@ -150,7 +161,7 @@ impl Tree {
     }
 
     /// The last message and what hangs off it: what the next turn may go on from.
-    fn cursor_from(&self, leaf: Option<usize>, said: Option<Span>) -> Option<String> {
+    fn cursor_from(&self, leaf: Option<usize>, said: &Said) -> Option<String> {
         let mut ends: Vec<&str> = match leaf.and_then(|at| self.nodes.get(at)) {
             Some(node) => vec![node.uuid.as_str()],
             None => self
@@ -172,8 +183,8 @@ impl Tree {
         if ends.len() > CURSOR_LINES {
             ends.drain(1..=ends.len() - CURSOR_LINES);
         }
-        let said = said.map(Span::word);
-        ends.extend(said.as_deref());
+        let words: Vec<String> = said.words().collect();
+        ends.extend(words.iter().map(String::as_str));
         Some(ends.join(" "))
     }
 }
