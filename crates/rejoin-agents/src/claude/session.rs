@@ -3,7 +3,7 @@
 //! The CLI replays the chain that ends in the message written last. Lines are only ever appended,
 //! parents before children, so the order in the file is the order on the branch.
 
-use rejoin_core::{MARK_OPEN, Micros};
+use rejoin_core::{MARK_OPEN, Micros, Version};
 use serde::Deserialize;
 
 use super::neutral::{is_added, message_of};
@@ -82,6 +82,8 @@ pub(super) struct Node {
     message: Option<String>,
     model: Option<String>,
     at: Option<i64>,
+    /// Of the CLI that wrote it.
+    version: Option<Version>,
     /// One for each [`ReadEntry::Did`], in order.
     calls: Vec<String>,
     results: Vec<Returned>,
@@ -124,6 +126,7 @@ struct Head {
     logical_parent_uuid: Option<String>,
     is_sidechain: Option<bool>,
     timestamp: Option<String>,
+    version: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -169,6 +172,7 @@ fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
         message: None,
         model: None,
         at: head.timestamp.as_deref().and_then(moment),
+        version: head.version.map(Version),
         calls: vec![],
         results: vec![],
         entries: vec![],

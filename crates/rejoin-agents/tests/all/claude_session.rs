@@ -234,15 +234,22 @@ fn what_is_written_again_was_said_once() {
     assert_eq!((nothing.connected, &nothing.entries[..]), (true, &[][..]));
     let later = read(&turns[2][4..], nothing.cursor.as_deref());
     assert!(later.connected);
-    // Whoever says something later is heard, whatever their clock says.
-    let mut earlier = turns[2][4..].to_vec();
-    for line in &mut earlier {
+    // Killed in the middle of it: nothing was said either, and the next one writes it all.
+    let part = read(&turns[2][..3], second.as_deref());
+    assert_eq!((part.connected, part.said()), (true, vec![]));
+    let again = [&turns[2][..3], &turns[2]].concat();
+    assert_eq!(read(&again, second.as_deref()).said().len(), 2);
+    // Whoever says something later is heard, whatever their clock and their gateway say.
+    let mut later = turns[2][4..].to_vec();
+    for line in &mut later {
         let text = String::from_utf8(line.clone()).unwrap();
-        *line = text
-            .replace("2026-11-16T18:44:02", "2025-11-16T18:44:02")
-            .into();
+        let text = text.replace("18:44:02.627", "18:44:01.215");
+        let text = text.replace("18:44:02.662", "18:44:01.242");
+        let text = text.replace("ok: hello 3", "ok: hello 2");
+        *line = text.replace("ee00000041", "ee0000003f").into();
     }
-    assert_eq!(read(&earlier, nothing.cursor.as_deref()).said().len(), 2);
+    let said = read(&later, nothing.cursor.as_deref()).said();
+    assert_eq!(said.len(), 2, "{said:?}");
 }
 
 fn said_once(turns: &[Vec<Vec<u8>>]) {

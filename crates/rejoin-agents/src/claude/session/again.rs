@@ -1,14 +1,20 @@
 //! Lines that are written a second time. A CLI that resumes (1.0.128 to 2.1.20; not 2.1.31 and later)
 //! makes several messages of a prompt that has several blocks, and appends them with all that followed,
-//! under other ids. From 2.0.77 on they keep their times.
+//! under other ids. From 2.0.77 on they keep their times. What is written again never hangs off what was
+//! confirmed, but off what came before it.
+
+use rejoin_core::Version;
 
 use super::Node;
 use crate::session::ReadEntry;
 
+/// From here on nothing is written again: whatever looks so was said.
+const MENDED: &str = "2.1.31";
+
 /// What was confirmed last, as it would be known again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Said {
-    /// From the last prompt to the last message.
+    /// When: from the last prompt to the last message.
     span: Option<(i64, i64)>,
     /// The last message.
     answer: Option<String>,
@@ -34,7 +40,7 @@ impl Said {
             said.answer = print(node);
             let Some(at) = node.at else { continue };
             said.span = match said.span {
-                Some((from, to)) if !node.asks() => Some((from, at.max(to))),
+                Some((from, _)) if !node.asks() => Some((from, at)),
                 Some(_) | None => Some((at, at)),
             };
         }
@@ -66,13 +72,17 @@ impl Said {
 
     /// None: it says something new.
     pub(super) fn has(&self, node: &Node) -> Option<Again> {
+        let mended = Version(MENDED.to_owned());
+        if !node.version.as_ref()?.older_than(&mended) {
+            return None;
+        }
         if self.answer.is_some() && self.answer == print(node) {
             return Some(Again::Last);
         }
         let at = node.at.filter(|_| node.spoken)?;
         match self.span? {
-            (_, to) if at == to => Some(Again::Last),
-            (from, to) if (from..to).contains(&at) => Some(Again::Earlier),
+            (_, to) if at == to && !node.asks() => Some(Again::Last),
+            (from, to) if (from..=to).contains(&at) => Some(Again::Earlier),
             _ => None,
         }
     }
@@ -80,7 +90,10 @@ impl Said {
 
 /// Of an answer that its API has given an id: the same words under the same one.
 fn print(node: &Node) -> Option<String> {
-    let (id, texts) = (node.message.as_ref()?, texts(node));
+    let (id, texts) = (
+        node.message.as_ref().filter(|id| !id.is_empty())?,
+        texts(node),
+    );
     let words = format!("{id}\n{}", texts.join("\n"));
     let hash = blake3::hash(words.as_bytes()).to_hex();
     (!texts.is_empty()).then(|| hash.chars().take(24).collect())

@@ -41,17 +41,40 @@ impl Tree {
         if self.by_uuid.contains_key(&node.uuid) || self.is_confirmed(&node.uuid) {
             return;
         }
-        match self.said.has(&node) {
+        let again = self.said.has(&node).filter(|_| !self.follows(&node));
+        let node = match again {
             Some(Again::Last) => {
                 self.take_back(node.parent);
                 self.confirmed.get_or_insert_default().push(node.uuid);
+                return;
             }
-            Some(Again::Earlier) => {}
-            None => {
-                self.by_uuid.insert(node.uuid.clone(), self.nodes.len());
-                self.nodes.push(node);
+            // It says nothing, but leads on.
+            Some(Again::Earlier) => Node {
+                uuid: node.uuid,
+                parent: node.parent,
+                ..Node::default()
+            },
+            None => node,
+        };
+        self.by_uuid.insert(node.uuid.clone(), self.nodes.len());
+        self.nodes.push(node);
+    }
+
+    /// It was said after what was confirmed, whatever it looks like.
+    fn follows(&self, node: &Node) -> bool {
+        let mut parent = node.parent.as_deref();
+        // No line is its own ancestor, but a damaged file may say so.
+        for _ in 0..=self.nodes.len() {
+            match parent {
+                Some(uuid) if self.is_confirmed(uuid) => return true,
+                Some(uuid) => match self.by_uuid.get(uuid) {
+                    Some(&at) => parent = self.nodes[at].parent.as_deref(),
+                    None => return false,
+                },
+                None => return false,
             }
         }
+        false
     }
 
     /// What leads to a message that was written again was so as well.
