@@ -58,7 +58,7 @@ fn send_killed_before_anything_is_of_this_agent() {
 
 #[test]
 fn send_killed_before_it_runs() {
-    survives(&["after_begin", "after_spec", "after_spawn"]);
+    survives(&["after_accept", "after_begin", "after_spec", "after_spawn"]);
 }
 
 #[test]
