@@ -82,8 +82,6 @@ impl Hub {
     pub async fn find_notifications(&self, wish: &NotifyWish) -> Result<bool> {
         let mut read = self.store.read().await?;
         let Some(from) = read.watermark(WATERMARK).await? else {
-            drop(read);
-            self.notify_from_now().await?;
             return Ok(false);
         };
         let page = read.events_after(from, PAGE).await?;

@@ -3,7 +3,7 @@
 //! The CLI replays the chain that ends in the message written last. Lines are only ever appended,
 //! parents before children, so the order in the file is the order on the branch.
 
-use rejoin_core::{MARK_OPEN, Micros, Version};
+use rejoin_core::{MARK_OPEN, Micros};
 use serde::Deserialize;
 
 use super::neutral::{is_added, message_of};
@@ -82,8 +82,8 @@ pub(super) struct Node {
     message: Option<String>,
     model: Option<String>,
     at: Option<i64>,
-    /// Of the CLI that wrote it.
-    version: Option<Version>,
+    /// The CLI that wrote it writes lines again.
+    repeats: bool,
     /// One for each [`ReadEntry::Did`], in order.
     calls: Vec<String>,
     results: Vec<Returned>,
@@ -172,7 +172,7 @@ fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
         message: None,
         model: None,
         at: head.timestamp.as_deref().and_then(moment),
-        version: head.version.map(Version),
+        repeats: head.version.is_some_and(again::repeats),
         calls: vec![],
         results: vec![],
         entries: vec![],

@@ -39,7 +39,6 @@ fn told(reading: &Reading) -> String {
     let cursor = reading.cursor.as_deref().unwrap_or("-");
     let cursor: Vec<&str> = cursor
         .split(' ')
-        .filter(|word| !word.starts_with(['@', '#']))
         .map(|id| id.get(..6).unwrap_or(id))
         .collect();
     lines.push(format!(
@@ -224,6 +223,15 @@ fn what_is_written_again_was_said_once() {
     let lines = fixture("2.1.20/sessions/three_turns.jsonl");
     let turns = [0..3, 3..6, 6..12].map(|turn| lines[turn].to_vec());
     said_once(&turns);
+    // A version that does not write again: what branches off there was said.
+    let newer = |line: &Vec<u8>| {
+        let text = String::from_utf8(line.clone()).unwrap();
+        text.replace("2.1.20", "2.1.31").into_bytes()
+    };
+    let lines_of_newer: Vec<Vec<u8>> = lines.iter().map(newer).collect();
+    let second = read(&lines_of_newer[..6], None).cursor;
+    let third = read(&lines_of_newer[6..], second.as_deref());
+    assert_eq!((third.connected, third.prompts.len()), (false, 2));
     // Killed before it had written the answer again: what follows does not follow from everything.
     let second = read(&lines[..6], None).cursor;
     let mut short = turns[2].clone();

@@ -11,9 +11,14 @@ use crate::session::ReadEntry;
 /// From here on nothing is written again: whatever looks so was said.
 const MENDED: &str = "2.1.31";
 
+/// Does a CLI of this version write lines again?
+pub(super) fn repeats(version: String) -> bool {
+    Version(version).older_than(&Version(MENDED.to_owned()))
+}
+
 /// What was confirmed last, as it would be known again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Said {
+pub(super) struct LastTurn {
     /// When: from the last prompt to the last message.
     span: Option<(i64, i64)>,
     /// The last message.
@@ -32,22 +37,22 @@ pub(super) enum Again {
 const TIMES: char = '@';
 const ANSWER: char = '#';
 
-impl Said {
+impl LastTurn {
     /// Of a branch, or what was known before where it says nothing new.
     pub(super) fn on<'a>(branch: impl Iterator<Item = &'a Node>, before: &Self) -> Self {
-        let mut said = Self::default();
-        for node in branch.filter(|node| node.spoken) {
-            said.answer = print(node);
+        let mut last = Self::default();
+        for node in branch.filter(|node| node.spoken && node.repeats) {
+            last.answer = print(node);
             let Some(at) = node.at else { continue };
-            said.span = match said.span {
+            last.span = match last.span {
                 Some((from, _)) if !node.asks() => Some((from, at)),
                 Some(_) | None => Some((at, at)),
             };
         }
-        if said == Self::default() {
+        if last == Self::default() {
             return before.clone();
         }
-        said
+        last
     }
 
     /// Takes a word of a cursor that is meant for it.
@@ -72,8 +77,7 @@ impl Said {
 
     /// None: it says something new.
     pub(super) fn has(&self, node: &Node) -> Option<Again> {
-        let mended = Version(MENDED.to_owned());
-        if !node.version.as_ref()?.older_than(&mended) {
+        if !node.repeats {
             return None;
         }
         if self.answer.is_some() && self.answer == print(node) {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::note;
 use super::Node;
-use super::again::{Again, Said, texts};
+use super::again::{Again, LastTurn, texts};
 use crate::session::{ReadEntry, Reading};
 
 /// Lines a cursor names at most.
@@ -18,21 +18,21 @@ pub(super) struct Tree {
     /// any of them has lost nothing that was said.
     confirmed: Option<Vec<String>>,
     /// As it would be known again.
-    said: Said,
+    last: LastTurn,
 }
 
 impl Tree {
     pub(super) fn new(cursor: Option<&str>) -> Self {
-        let mut said = Said::default();
+        let mut last = LastTurn::default();
         let confirmed = cursor.map(|cursor| {
-            let ids = cursor.split_whitespace().filter(|word| !said.take(word));
+            let ids = cursor.split_whitespace().filter(|word| !last.take(word));
             ids.map(str::to_owned).collect()
         });
         Self {
             nodes: vec![],
             by_uuid: HashMap::new(),
             confirmed,
-            said,
+            last,
         }
     }
 
@@ -41,7 +41,7 @@ impl Tree {
         if self.by_uuid.contains_key(&node.uuid) || self.is_confirmed(&node.uuid) {
             return;
         }
-        let again = self.said.has(&node).filter(|_| !self.follows(&node));
+        let again = self.last.has(&node).filter(|_| !self.follows(&node));
         let node = match again {
             Some(Again::Last) => {
                 self.take_back(node.parent);
@@ -87,7 +87,7 @@ impl Tree {
 
     pub(super) fn reading(self) -> Reading {
         let Some(leaf) = self.nodes.iter().rposition(|node| node.spoken) else {
-            let cursor = self.cursor_from(None, &self.said);
+            let cursor = self.cursor_from(None, &self.last);
             return Reading {
                 connected: true,
                 only_added: self.confirmed.is_some(),
@@ -105,12 +105,12 @@ impl Tree {
         self.add_parallel(&mut on_branch);
         let branch = self.nodes.iter().zip(&on_branch);
         let branch = branch.filter(|(_, on)| **on).map(|(node, _)| node);
-        let said = Said::on(branch, &self.said);
+        let last = LastTurn::on(branch, &self.last);
         let mut reading = Reading {
             prompts,
             connected,
             only_added: self.confirmed.is_some(),
-            cursor: self.cursor_from(Some(leaf), &said),
+            cursor: self.cursor_from(Some(leaf), &last),
             ..Reading::default()
         };
         let nodes = self.nodes.into_iter().zip(on_branch);
@@ -184,7 +184,7 @@ impl Tree {
     }
 
     /// The last message and what hangs off it: what the next turn may go on from.
-    fn cursor_from(&self, leaf: Option<usize>, said: &Said) -> Option<String> {
+    fn cursor_from(&self, leaf: Option<usize>, last: &LastTurn) -> Option<String> {
         let mut ends: Vec<&str> = match leaf.and_then(|at| self.nodes.get(at)) {
             Some(node) => vec![node.uuid.as_str()],
             None => self
@@ -206,7 +206,7 @@ impl Tree {
         if ends.len() > CURSOR_LINES {
             ends.drain(1..=ends.len() - CURSOR_LINES);
         }
-        let words: Vec<String> = said.words().collect();
+        let words: Vec<String> = last.words().collect();
         ends.extend(words.iter().map(String::as_str));
         Some(ends.join(" "))
     }
