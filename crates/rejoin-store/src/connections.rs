@@ -3,6 +3,7 @@
 //! A command is one thing after the other: it makes do with a single connection, which saves it
 //! half of the opening. Only if the writer is taken does a reader get its own.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,8 @@ struct Home {
     origin: Origin,
     idle: Mutex<Vec<Connection>>,
     closed: AtomicBool,
+    /// Device and inode of the file that was opened; none: a server.
+    file: Option<(u64, u64)>,
     /// This process has it open for long, and much is written.
     stays: AtomicBool,
     /// Asked for once.
@@ -51,9 +54,23 @@ pub(crate) enum Origin {
     Postgres(Box<Server>),
 }
 
+impl Origin {
+    /// Device and inode of the file there is now.
+    fn file(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Sqlite(path) => {
+                let meta = fs_err::metadata(path).ok()?;
+                Some((meta.dev(), meta.ino()))
+            }
+            Self::Postgres(_) => None,
+        }
+    }
+}
+
 impl Store {
     pub(crate) fn new(writer: Connection, origin: Origin) -> Self {
         let home = Home {
+            file: origin.file(),
             origin,
             idle: Mutex::default(),
             closed: AtomicBool::new(false),
@@ -84,6 +101,7 @@ impl Store {
 
     /// A write transaction. It takes the engine's write lock at once, so what it reads stays true.
     pub async fn begin(&self) -> Result<Tx> {
+        self.home.must_be_there()?;
         let lock = Arc::clone(&self.writer).lock_owned();
         let mut writer = tokio::time::timeout(WRITER_MAY_TAKE, lock)
             .await
@@ -114,6 +132,7 @@ impl Store {
 
     /// A connection for looking only. Not to be held while beginning a transaction.
     pub async fn read(&self) -> Result<Read> {
+        self.home.must_be_there()?;
         let home = Arc::clone(&self.home);
         if let Ok(mut writer) = Arc::clone(&self.writer).try_lock_owned() {
             if writer.is_none() && self.is_shared() {
@@ -179,6 +198,16 @@ impl Store {
 impl Home {
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails if the file was deleted or replaced. Connections to a deleted file go on working: what they
+    /// write is lost, and new connections would read another file.
+    fn must_be_there(&self) -> Result<()> {
+        if self.file.is_none() || self.origin.file() == self.file {
+            return Ok(());
+        }
+        let text = "its file was deleted or replaced; put it back, or start rejoin again";
+        Err(Error::Unavailable(text.into()))
     }
 
     /// One more, for reading.
@@ -368,6 +397,23 @@ fn closed() -> Error {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// A file that is gone is an error at once, and none any more when it is back.
+    #[tokio::test]
+    async fn a_deleted_or_replaced_file_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, away) = (dir.path().join("s.db"), dir.path().join("away"));
+        let store = Store::open_sqlite(&file).await.unwrap();
+        assert!(store.begin().await.is_ok());
+        fs_err::rename(&file, &away).unwrap();
+        assert!(matches!(store.begin().await, Err(Error::Unavailable(_))));
+        assert!(matches!(store.read().await, Err(Error::Unavailable(_))));
+        fs_err::copy(&away, &file).unwrap();
+        assert!(matches!(store.begin().await, Err(Error::Unavailable(_))));
+        fs_err::rename(&away, &file).unwrap();
+        assert!(store.begin().await.is_ok());
+        assert!(store.read().await.is_ok());
+    }
 
     /// Who asks a file a lot does not have the thread for itself.
     #[tokio::test]

@@ -100,6 +100,7 @@ impl Tx {
 
     /// Takes back a message that never got a place, or got one and was held before anything ran.
     pub async fn withdraw_message(&mut self, id: MessageId) -> Result<()> {
+        self.withdraw_answer(id).await?;
         self.run("delete from messages where id = $1", vals![id.uuid()])
             .await?;
         Ok(())

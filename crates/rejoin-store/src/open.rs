@@ -42,6 +42,14 @@ const MIGRATIONS: &[(i64, &str)] = &[
         7,
         include_str!("../../../migrations/sqlite/0007_deliveries.sql"),
     ),
+    (
+        8,
+        include_str!("../../../migrations/sqlite/0008_ceilings.sql"),
+    ),
+    (
+        9,
+        include_str!("../../../migrations/sqlite/0009_answers.sql"),
+    ),
 ];
 
 impl Store {

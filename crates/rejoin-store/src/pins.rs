@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::connections::{Read, Tx};
 use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
+use crate::external::READ_ON;
 
 /// A pin, or a session that was opened and never confirmed.
 #[derive(Debug, Clone)]
@@ -24,12 +25,15 @@ pub struct StoredPin {
 
 /// As it lies in the store. Read without what it was earlier, unless somebody asks.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+pub(crate) struct Kept {
     #[serde(flatten)]
     now: Confirmed,
     /// Oldest first: a session that is only ever added to still begins with each of these.
     #[serde(default)]
     earlier: Vec<Confirmed>,
+    /// Files that are not the session as it was confirmed, and of which every word is taken in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) read: Vec<FileMark>,
 }
 
 /// The confirmed part.
@@ -63,13 +67,10 @@ pub(crate) fn can_be_read(confirmed: &serde_json::Value) -> bool {
 }
 
 /// How far back to look for a session whose history is today's again (an undone edit).
-const CANDIDATES: i64 = 12;
+pub(crate) const CANDIDATES: i64 = 12;
 
 /// How many answers back a conversation can be forked without being told again.
 const EARLIER: usize = 16;
-
-/// Why a session is retired that is read on all the same: nothing said in it is lost.
-pub const READ_ON: &str = "somebody went on with it outside, and the conversation went on as well";
 
 pub(crate) const CONFIRM: &str = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4, unsaved = null
     where id = $1 and state <> 'retired' and not exists
@@ -165,9 +166,11 @@ impl Tx {
     }
 
     async fn kept_with(&mut self, pin: &Pin) -> Result<Kept> {
+        let (earlier, read) = earlier_than(kept(self, pin.id).await?, pin);
         Ok(Kept {
-            earlier: earlier_than(kept(self, pin.id).await?, pin),
             now: Confirmed::from(pin),
+            earlier,
+            read,
         })
     }
 
@@ -218,11 +221,12 @@ impl Tx {
         Ok(ids)
     }
 
-    /// Takes a retirement back. Its files are compared again before it is used, as always.
+    /// Takes a retirement back, unless words were found in the session since. Its files are compared
+    /// again before it is used, as always.
     pub async fn unretire_pin(&mut self, id: PinId, now: i64) -> Result<()> {
         let sql = "update pins set state = 'confirmed', retired_why = null, updated_at = $2
-            where id = $1 and state = 'retired' and confirmed is not null";
-        self.run(sql, vals![id.uuid(), now]).await?;
+            where id = $1 and state = 'retired' and confirmed is not null and retired_why <> $3";
+        self.run(sql, vals![id.uuid(), now, READ_ON]).await?;
         Ok(())
     }
 
@@ -307,23 +311,6 @@ impl Read {
         pin_of_session(self, agent, session).await
     }
 
-    /// Sessions in which somebody may go on outside: those that could serve, and those that are only
-    /// read on since somebody did. The newest of each agent.
-    pub async fn watched_pins(&mut self, c: ConversationId) -> Result<Vec<Pin>> {
-        let sql = "select * from pins where conversation_id = $1 and confirmed is not null
-                and (state = 'confirmed' or (state = 'retired' and retired_why = $2))
-            order by id desc limit $3";
-        let mut watched: Vec<Pin> = vec![];
-        for row in &rows(self, sql, vals![c.uuid(), READ_ON, CANDIDATES * 6]).await? {
-            if let Some(pin) = read(row)?.pin
-                && watched.iter().filter(|n| n.agent == pin.agent).count() < CANDIDATES as usize
-            {
-                watched.push(pin);
-            }
-        }
-        Ok(watched)
-    }
-
     pub async fn all_pins(&mut self, c: ConversationId) -> Result<Vec<StoredPin>> {
         let sql = "select * from pins where conversation_id = $1 order by id desc";
         rows(self, sql, vals![c.uuid()])
@@ -365,7 +352,7 @@ async fn pins_of(
     found.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<StoredPin> {
+pub(crate) fn read(row: &Row) -> Result<StoredPin> {
     let foreign = |e: &dyn std::fmt::Display| Error::Foreign(e.to_string());
     let id = PinId::from_uuid(row.id("id")?);
     let agent = AgentName::new(row.text("agent")?).map_err(|e| foreign(&e))?;
@@ -449,20 +436,25 @@ impl Confirmed {
     }
 }
 
-async fn kept(at: &mut impl Ask, id: PinId) -> Result<Option<Kept>> {
+pub(crate) async fn kept(at: &mut impl Ask, id: PinId) -> Result<Option<Kept>> {
     let sql = "select confirmed from pins where id = $1";
     let found = one(at, sql, vals![id.uuid()]).await?;
     Ok(found.and_then(|row| row.maybe_json("confirmed").ok().flatten()))
 }
 
-/// What it was before it became this, not counting what has seen as much.
-fn earlier_than(kept: Option<Kept>, pin: &Pin) -> Vec<Confirmed> {
-    let Some(Kept { now, mut earlier }) = kept else {
-        return vec![];
+/// What it was before it became this, not counting what has seen as much; and files that were read.
+fn earlier_than(kept: Option<Kept>, pin: &Pin) -> (Vec<Confirmed>, Vec<FileMark>) {
+    let Some(Kept {
+        now,
+        mut earlier,
+        read,
+    }) = kept
+    else {
+        return (vec![], vec![]);
     };
     if now.last_seq < pin.seen.last_seq {
         earlier.push(now);
     }
     earlier.drain(..earlier.len().saturating_sub(EARLIER));
-    earlier
+    (earlier, read)
 }

@@ -1,6 +1,6 @@
 //! What agents ask people, and the turns that wait for it.
 
-use rejoin_core::{Asked, ConversationId, Given, QuestionId, QuestionState, TurnId};
+use rejoin_core::{Asked, ConversationId, Given, MessageId, QuestionId, QuestionState, TurnId};
 
 use crate::connections::{Read, Tx};
 use crate::db::{Ask, Row, one, rows, vals};
@@ -24,6 +24,20 @@ pub struct StoredQuestion {
     pub by: Option<String>,
     pub asked_at: i64,
     pub answered_at: Option<i64>,
+    /// The message that the answer became, because the process that asked was gone.
+    pub answer_message: Option<MessageId>,
+    /// The key under which the answer was sent.
+    pub answer_key: Option<String>,
+}
+
+/// An answer that is to be stored.
+#[derive(Debug, Clone, Copy)]
+pub struct NewAnswer<'a> {
+    pub question: QuestionId,
+    pub given: &'a Given,
+    pub by: &'a str,
+    pub key: Option<&'a str>,
+    pub now: i64,
 }
 
 const OF_TURN: &str = "select * from questions where turn_id = $1 order by id";
@@ -60,19 +74,57 @@ impl Tx {
         Ok(())
     }
 
-    pub async fn answer_question(
-        &mut self,
-        id: QuestionId,
-        given: &Given,
-        by: &str,
-        now: i64,
-    ) -> Result<()> {
+    pub async fn answer_question(&mut self, answer: &NewAnswer<'_>) -> Result<()> {
         let sql =
-            "update questions set state = 'answered', decision = $2, by = $3, answered_at = $4
+            "update questions set state = 'answered', decision = $2, by = $3, answer_key = $4, answered_at = $5
             where id = $1 and state = 'pending'";
-        let values = vals![id.uuid(), serde_json::to_string(given)?, by, now];
+        let values = vals![
+            answer.question.uuid(),
+            serde_json::to_string(answer.given)?,
+            answer.by,
+            answer.key,
+            answer.now,
+        ];
         let faster = "somebody else has answered it";
         self.must(sql, values, faster).await
+    }
+
+    /// Stores the answer to a question whose process is gone, and the message that it became. Returns false
+    /// if the question has an answer already.
+    pub async fn answer_gone_question(
+        &mut self,
+        answer: &NewAnswer<'_>,
+        message: MessageId,
+    ) -> Result<bool> {
+        let sql =
+            "update questions set state = 'answered', decision = $2, by = $3, answer_key = $4, answered_at = $5,
+                answer_message = $6
+            where id = $1 and state = 'gone'";
+        let values = vals![
+            answer.question.uuid(),
+            serde_json::to_string(answer.given)?,
+            answer.by,
+            answer.key,
+            answer.now,
+            message.uuid(),
+        ];
+        Ok(self.run(sql, values).await? > 0)
+    }
+
+    /// Opens a question again whose answer was a message that is withdrawn.
+    pub(crate) async fn withdraw_answer(&mut self, message: MessageId) -> Result<()> {
+        let sql =
+            "update questions set state = 'gone', decision = null, by = null, answered_at = null,
+                answer_message = null, answer_key = null
+            where answer_message = $1";
+        self.run(sql, vals![message.uuid()]).await?;
+        Ok(())
+    }
+
+    pub async fn question(&mut self, id: QuestionId) -> Result<Option<StoredQuestion>> {
+        let sql = "select * from questions where id = $1";
+        let found = one(self, sql, vals![id.uuid()]).await?;
+        found.as_ref().map(read).transpose()
     }
 
     /// If nothing is pending any more, the turn goes on.
@@ -86,7 +138,7 @@ impl Tx {
     /// An answer that nobody heard.
     pub async fn reopen_question(&mut self, turn: TurnId, call: &str) -> Result<()> {
         let sql =
-            "update questions set state = 'pending', decision = null, by = null, answered_at = null
+            "update questions set state = 'pending', decision = null, by = null, answered_at = null, answer_key = null
             where turn_id = $1 and call_id = $2 and state = 'answered'";
         self.run(sql, vals![turn.uuid(), call]).await?;
         Ok(())
@@ -156,5 +208,7 @@ fn read(row: &Row) -> Result<StoredQuestion> {
         by: row.maybe_text("by")?,
         asked_at: row.int("asked_at")?,
         answered_at: row.maybe_int("answered_at")?,
+        answer_message: row.maybe_id("answer_message")?.map(MessageId::from_uuid),
+        answer_key: row.maybe_text("answer_key")?,
     })
 }

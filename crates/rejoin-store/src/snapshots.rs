@@ -344,18 +344,6 @@ impl Tx {
 }
 
 impl Read {
-    /// How the prompts are named that were sent to a session.
-    pub async fn prompts_of(&mut self, pin: PinId) -> Result<Vec<String>> {
-        let sql = "select prompt_id, plan from attempts where pin_id = $1";
-        let mut names = vec![];
-        for row in &rows(self, sql, vals![pin.uuid()]).await? {
-            let plan: serde_json::Value = row.json("plan")?;
-            names.extend(plan["prompt"].as_str().map(str::to_owned));
-            names.push(row.text("prompt_id")?);
-        }
-        Ok(names)
-    }
-
     pub async fn snapshot(&mut self, id: SnapshotId) -> Result<Option<Snapshot>> {
         snapshot(self, id).await
     }

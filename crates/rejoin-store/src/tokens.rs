@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use rejoin_core::PermissionMode;
 use uuid::Uuid;
 
 use crate::connections::{Read, Tx};
@@ -65,6 +66,8 @@ pub struct NewToken<'a> {
     pub namespace: &'a str,
     pub now: i64,
     pub expires_at: Option<i64>,
+    /// None: the configured ceiling holds.
+    pub max_permission: Option<PermissionMode>,
 }
 
 #[derive(Debug, Clone)]
@@ -78,6 +81,8 @@ pub struct Token {
     pub expires_at: Option<i64>,
     pub used_at: Option<i64>,
     pub revoked_at: Option<i64>,
+    /// None: the configured ceiling holds.
+    pub max_permission: Option<PermissionMode>,
 }
 
 impl Token {
@@ -89,8 +94,8 @@ impl Token {
 impl Tx {
     /// False: there is one of that name already.
     pub async fn add_token(&mut self, new: &NewToken<'_>) -> Result<bool> {
-        let sql = "insert into tokens (id, name, hash, scope, namespace, created_at, expires_at)
-            values ($1, $2, $3, $4, $5, $6, $7)
+        let sql = "insert into tokens (id, name, hash, scope, namespace, created_at, expires_at, max_permission)
+            values ($1, $2, $3, $4, $5, $6, $7, $8)
             on conflict (name) where revoked_at is null do nothing";
         let values = vals![
             new.id,
@@ -100,6 +105,7 @@ impl Tx {
             new.namespace,
             new.now,
             new.expires_at,
+            new.max_permission.map(PermissionMode::as_str),
         ];
         Ok(self.run(sql, values).await? > 0)
     }
@@ -143,5 +149,6 @@ fn read(row: &Row) -> Result<Token> {
         expires_at: row.maybe_int("expires_at")?,
         used_at: row.maybe_int("used_at")?,
         revoked_at: row.maybe_int("revoked_at")?,
+        max_permission: row.maybe_word("max_permission")?,
     })
 }

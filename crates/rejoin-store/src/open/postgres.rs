@@ -44,6 +44,14 @@ const MIGRATIONS: &[(i64, &str)] = &[
         7,
         include_str!("../../../../migrations/postgres/0007_deliveries.sql"),
     ),
+    (
+        8,
+        include_str!("../../../../migrations/postgres/0008_ceilings.sql"),
+    ),
+    (
+        9,
+        include_str!("../../../../migrations/postgres/0009_answers.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);

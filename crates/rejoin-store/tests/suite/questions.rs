@@ -1,7 +1,9 @@
 //! What agents ask people: kept with the turn that waits for it, answered once.
 
-use rejoin_core::{Asked, Choice, Given, QuestionId, QuestionKind, QuestionState, TurnStatus};
-use rejoin_store::{Error, NewQuestion, Store};
+use rejoin_core::{
+    Asked, Choice, Given, MessageId, QuestionId, QuestionKind, QuestionState, TurnStatus,
+};
+use rejoin_store::{Error, NewAnswer, NewQuestion, Store};
 use serde_json::json;
 
 use super::engines::Place;
@@ -11,6 +13,7 @@ on_both_engines!(
     a_turn_waits_until_all_is_answered,
     the_first_answer_wins,
     two_answers_at_once_leave_no_turn_waiting,
+    an_answer_to_a_gone_question_is_withdrawn_with_its_message,
 );
 
 fn question(n: u8) -> NewQuestion {
@@ -34,6 +37,16 @@ fn given(decision: Choice) -> Given {
     }
 }
 
+fn new_answer<'a>(question: QuestionId, given: &'a Given, by: &'a str) -> NewAnswer<'a> {
+    NewAnswer {
+        question,
+        given,
+        by,
+        key: None,
+        now: 4,
+    }
+}
+
 async fn status(store: &Store, turn: rejoin_core::TurnId) -> TurnStatus {
     let mut read = store.read().await.unwrap();
     read.turn(turn).await.unwrap().unwrap().status
@@ -53,7 +66,9 @@ async fn a_turn_waits_until_all_is_answered(place: Place) {
     for (n, expected) in [(1, TurnStatus::Waiting), (2, TurnStatus::Running)] {
         let mut tx = store.begin().await.unwrap();
         let (id, said) = (question(n).id, given(Choice::Deny));
-        tx.answer_question(id, &said, "me", 4).await.unwrap();
+        tx.answer_question(&new_answer(id, &said, "me"))
+            .await
+            .unwrap();
         tx.go_on_if_answered(turns[0]).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(status(&store, turns[0]).await, expected);
@@ -72,16 +87,18 @@ async fn the_first_answer_wins(place: Place) {
     let asked = [question(1), question(2)];
     tx.add_questions(c, turns[0], 1, 3, &asked).await.unwrap();
     let id = question(1).id;
-    tx.answer_question(id, &given(Choice::Allow), "me", 4)
+    tx.answer_question(&new_answer(id, &given(Choice::Allow), "me"))
         .await
         .unwrap();
-    let second = tx.answer_question(id, &given(Choice::Deny), "you", 5).await;
+    let second = tx
+        .answer_question(&new_answer(id, &given(Choice::Deny), "you"))
+        .await;
     assert!(matches!(second, Err(Error::Conflict(_))), "{second:?}");
     drop(tx);
     let mut tx = store.begin().await.unwrap();
     tx.claim_turn(turns[0], "me", 2).await.unwrap();
     tx.add_questions(c, turns[0], 1, 3, &asked).await.unwrap();
-    tx.answer_question(id, &given(Choice::Allow), "me", 4)
+    tx.answer_question(&new_answer(id, &given(Choice::Allow), "me"))
         .await
         .unwrap();
     tx.forget_pending(turns[0]).await.unwrap();
@@ -109,7 +126,7 @@ async fn two_answers_at_once_leave_no_turn_waiting(place: Place) {
     let answer = async |store: &Store, n: u8| {
         let mut tx = store.begin().await.unwrap();
         let said = given(Choice::Allow);
-        tx.answer_question(question(n).id, &said, "me", 4)
+        tx.answer_question(&new_answer(question(n).id, &said, "me"))
             .await
             .unwrap();
         tx.go_on_if_answered(turns[0]).await.unwrap();
@@ -117,4 +134,22 @@ async fn two_answers_at_once_leave_no_turn_waiting(place: Place) {
     };
     tokio::join!(answer(&store, 1), answer(&other, 2));
     assert_eq!(status(&store, turns[0]).await, TurnStatus::Running);
+}
+
+async fn an_answer_to_a_gone_question_is_withdrawn_with_its_message(place: Place) {
+    let (store, c, turns) = store_with(&place, 1).await;
+    let mut tx = store.begin().await.unwrap();
+    tx.claim_turn(turns[0], "me", 2).await.unwrap();
+    let asked = [question(1)];
+    tx.add_questions(c, turns[0], 1, 3, &asked).await.unwrap();
+    tx.forget_pending(turns[0]).await.unwrap();
+    let (said, message) = (given(Choice::Deny), MessageId::from_parts(9, [9; 10]));
+    let answer = new_answer(asked[0].id, &said, "me");
+    assert!(tx.answer_gone_question(&answer, message).await.unwrap());
+    assert!(!tx.answer_gone_question(&answer, message).await.unwrap());
+    let stored = tx.question(asked[0].id).await.unwrap().unwrap();
+    assert_eq!(stored.answer_message, Some(message));
+    tx.withdraw_message(message).await.unwrap();
+    let stored = tx.question(asked[0].id).await.unwrap().unwrap();
+    assert_eq!((stored.state, stored.by), (QuestionState::Gone, None));
 }
