@@ -9,6 +9,7 @@ use crate::environment::EnvRules;
 use crate::order::{CommandSpec, GoOnOrder, Hook, RunOrder};
 use crate::outside::{Ancestor, HeadReader, NoHead, OwnSessions};
 use crate::overlay::Overlay;
+use crate::repository::{RepositoryFile, RepositoryFolder};
 use crate::session::{
     ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader, is_uuid,
 };
@@ -84,15 +85,29 @@ pub trait Adapter: Send + Sync {
         vec![]
     }
 
-    /// What a repository brings along that would make the CLI run programs or allow more than the turn
-    /// may: one sentence, if there is such a thing. Asked of the folder and of those above it, up to the
-    /// root of the checkout (`here`: the folder itself); `read` gives a file of it, `list` names.
-    fn hazard(
-        &self,
-        _here: bool,
-        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
-        _list: &dyn Fn(&str) -> Vec<String>,
-    ) -> Option<String> {
+    /// Finds the files of one folder that would make the CLI run programs or allow more than the turn
+    /// may. Called for the working folder and those above it.
+    fn repository_files(&self, _folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        vec![]
+    }
+
+    /// Returns the files of a repository that create the file `marker` wherever [`Guard::Flags`] does not
+    /// hold, for the proof of a binary. Empty: no file of a repository is guarded by flags.
+    ///
+    /// [`Guard::Flags`]: crate::Guard::Flags
+    fn hostile_repository(&self, _marker: &str) -> Vec<(String, String)> {
+        vec![]
+    }
+
+    /// Names the memory files of a folder that the CLI leaves unread where a repository's configuration
+    /// is ignored: of each group the first that exists. They become [`RunOrder::memory`].
+    fn unread_memory(&self, _is_workdir: bool) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
+    /// Returns the user's own text that passing on a memory would displace. `read` gives the bytes of a
+    /// file beneath the home.
+    fn displaced_memory(&self, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<String> {
         None
     }
 
@@ -187,6 +202,16 @@ pub trait Adapter: Send + Sync {
     }
 
     fn environment(&self) -> EnvRules;
+
+    /// True if the CLI logs in to its model with `AWS_*` (Bedrock), by its environment or by the
+    /// user's configuration of it. `read` returns the bytes of a file.
+    fn aws_login(
+        &self,
+        _env: &dyn Fn(&str) -> Option<String>,
+        _read: &dyn Fn(&Path) -> Option<Vec<u8>>,
+    ) -> bool {
+        false
+    }
 
     /// The folder beneath which the CLI keeps its sessions, given its environment.
     fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf>;
@@ -360,12 +385,29 @@ pub struct Facts {
     #[serde(default)]
     pub usage: Option<TotalsScope>,
     pub neutral: Neutral,
+    /// Whether flags keep the CLI from a repository's configuration. None: an older build did not try.
+    #[serde(default)]
+    pub contained: Option<Contained>,
     /// What `doctor --prove` showed, row by row; empty: not asked yet.
     #[serde(default)]
     pub rows: Vec<ProofRow>,
     /// When it showed that, in microseconds since 1970.
     #[serde(default)]
     pub proven_at: Option<i64>,
+}
+
+/// Whether the flags of a run keep a binary from a repository's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Contained {
+    /// A hostile repository ran nothing, in a new session and in a resumed one.
+    Proven,
+    /// A hostile repository ran a program.
+    Broken,
+    /// The proof could not be made.
+    Untested,
+    /// The adapter relies on no flag.
+    NoFlags,
 }
 
 /// One capability of a binary, as tried.

@@ -10,6 +10,7 @@ use crate::adapter::{Adapter, Allows, LiveMark, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
 use crate::order::{CommandSpec, GoOnOrder, Hook, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
+use crate::repository::{RepositoryFile, RepositoryFolder};
 use crate::session::{ChosenBy, Forking, Place, SessionAt, SessionReader};
 use crate::stay::StayReader;
 use crate::stream::StreamParser;
@@ -25,6 +26,7 @@ mod neutral;
 mod note;
 mod permission;
 mod probe;
+mod repository;
 mod session;
 mod stay;
 mod stream;
@@ -81,6 +83,22 @@ impl Adapter for Claude {
         permission::express(envelope, as_root)
     }
 
+    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        repository::files(folder)
+    }
+
+    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
+        repository::hostile(marker)
+    }
+
+    fn unread_memory(&self, is_workdir: bool) -> &'static [&'static [&'static str]] {
+        if is_workdir {
+            repository::HERE
+        } else {
+            repository::ABOVE
+        }
+    }
+
     fn mentions(&self, message: &str) -> Vec<String> {
         neutral::paths(message)
     }
@@ -129,6 +147,14 @@ impl Adapter for Claude {
 
     fn environment(&self) -> EnvRules {
         environment::rules()
+    }
+
+    fn aws_login(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        read: &dyn Fn(&Path) -> Option<Vec<u8>>,
+    ) -> bool {
+        crate::bedrock::claude(env, self.home(env), read)
     }
 
     fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {

@@ -9,6 +9,7 @@ use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
 use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{Ancestor, HeadReader, Kept, OwnSessions};
+use crate::repository::{RepositoryFile, RepositoryFolder};
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stay::StayReader;
 use crate::stream::StreamParser;
@@ -25,6 +26,7 @@ mod neutral;
 mod permission;
 mod place;
 mod probe;
+mod repository;
 mod rollout;
 mod session;
 mod stream;
@@ -91,6 +93,22 @@ impl Adapter for Codex {
         config::tool_servers(read)
     }
 
+    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        repository::files(folder)
+    }
+
+    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
+        repository::hostile(marker)
+    }
+
+    fn unread_memory(&self, _is_workdir: bool) -> &'static [&'static [&'static str]] {
+        repository::MEMORY
+    }
+
+    fn displaced_memory(&self, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<String> {
+        repository::own_instructions(&read("config.toml")?)
+    }
+
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
     }
@@ -146,6 +164,14 @@ impl Adapter for Codex {
 
     fn environment(&self) -> EnvRules {
         environment::rules()
+    }
+
+    fn aws_login(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        read: &dyn Fn(&Path) -> Option<Vec<u8>>,
+    ) -> bool {
+        crate::bedrock::codex(self.home(env), read)
     }
 
     fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {

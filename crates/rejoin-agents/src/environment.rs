@@ -12,6 +12,7 @@ const VENDOR_KEYS: &[(&str, &[&str])] = &[
             "ANTHROPIC_API_KEY",
             "ANTHROPIC_AUTH_TOKEN",
             "CLAUDE_CODE_OAUTH_TOKEN",
+            "AWS_BEARER_TOKEN_BEDROCK",
         ],
     ),
     (
@@ -46,6 +47,66 @@ const ENVELOPE: &[&str] = &[
     "SESSION_DOWNLOAD_URL",
 ];
 
+/// Variables that libpq reads, and the address that most frameworks read: logins of a database, which
+/// may be the store's own. Every name that begins with `PGSSL` belongs to them too.
+const DATABASE: &[&str] = &[
+    "DATABASE_URL",
+    "PGAPPNAME",
+    "PGCHANNELBINDING",
+    "PGCLIENTENCODING",
+    "PGCONNECT_TIMEOUT",
+    "PGDATABASE",
+    "PGDATESTYLE",
+    "PGGEQO",
+    "PGGSSDELEGATION",
+    "PGGSSENCMODE",
+    "PGGSSLIB",
+    "PGHOST",
+    "PGHOSTADDR",
+    "PGKRBSRVNAME",
+    "PGLOADBALANCEHOSTS",
+    "PGLOCALEDIR",
+    "PGMAXPROTOCOLVERSION",
+    "PGMINPROTOCOLVERSION",
+    "PGOAUTHDEBUG",
+    "PGOPTIONS",
+    "PGPASSFILE",
+    "PGPASSWORD",
+    "PGPORT",
+    "PGREALM",
+    "PGREQUIREAUTH",
+    "PGREQUIREPEER",
+    "PGREQUIRESSL",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGSYSCONFDIR",
+    "PGTARGETSESSIONATTRS",
+    "PGTTY",
+    "PGTZ",
+    "PGUSER",
+];
+
+/// Names of AWS that hold no login of a bucket: dropping them would make an agent act in another
+/// region or account than its caller.
+const AWS_PLACES: &[&str] = &[
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_CA_BUNDLE",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AWS_REGION",
+];
+
+/// True for variables that can hold a login of the store: its database, or its bucket (`AWS_*`).
+fn opens_store(name: &str, aws_login: bool) -> bool {
+    let aws = name.starts_with("AWS_") && !AWS_PLACES.contains(&name);
+    DATABASE.contains(&name) || name.starts_with("PGSSL") || (aws && !aws_login)
+}
+
+/// True for the values that CLIs take for "on" in a variable that selects a service.
+pub(crate) fn is_on(value: &str) -> bool {
+    ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
 /// What an adapter wants removed and set.
 #[derive(Debug, Clone, Default)]
 pub struct EnvRules {
@@ -53,6 +114,9 @@ pub struct EnvRules {
     pub remove_prefixes: &'static [&'static str],
     /// Of `VENDOR_KEYS`; none: it may talk to any vendor and keeps all keys.
     pub vendor: Option<&'static str>,
+    /// The CLI logs in with `AWS_*` ([`Adapter::aws_login`](crate::Adapter::aws_login)), so it
+    /// receives them.
+    pub aws_login: bool,
     pub set: Vec<(&'static str, String)>,
 }
 
@@ -66,7 +130,7 @@ impl EnvRules {
                 .iter()
                 .any(|(vendor, keys)| *vendor != own && keys.contains(&name))
         });
-        listed || prefixed || ours || others
+        listed || prefixed || ours || others || opens_store(name, self.aws_login)
     }
 }
 
@@ -104,6 +168,7 @@ mod tests {
             remove: &["CLAUDE_CODE_SESSION_ID"],
             remove_prefixes: &["CLAUDECODE"],
             vendor: Some("anthropic"),
+            aws_login: false,
             set: vec![("A", "1".into()), ("B", "1".into())],
         };
         let caller = [
@@ -137,5 +202,42 @@ mod tests {
         );
         let passed = compose_env(caller, &rules, &["OPENAI_API_KEY".into()], &[]);
         assert!(names(&passed).contains(&"OPENAI_API_KEY=x".to_owned()));
+    }
+
+    #[test]
+    fn logins_of_the_store_reach_an_agent_only_by_name() {
+        let caller = [
+            "PATH",
+            "PGPASSWORD",
+            "PGSSLKEY",
+            "PGDATA",
+            "DATABASE_URL",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+            "AWS_REGION",
+        ];
+        let caller = caller.map(|n| (n.to_owned(), "x".to_owned()));
+        let names = |rules: &EnvRules, pass: &[String]| {
+            let env = compose_env(caller.clone(), rules, pass, &[]);
+            env.into_iter().map(|(n, _)| n).collect::<Vec<_>>()
+        };
+        let rules = EnvRules::default();
+        assert_eq!(names(&rules, &[]), ["PATH", "PGDATA", "AWS_REGION"]);
+        assert_eq!(
+            names(&rules, &["DATABASE_URL".into()]),
+            ["PATH", "PGDATA", "DATABASE_URL", "AWS_REGION"]
+        );
+        let aws_login = EnvRules {
+            aws_login: true,
+            ..rules
+        };
+        assert_eq!(
+            names(&aws_login, &[])[2..],
+            [
+                "AWS_ACCESS_KEY_ID",
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+                "AWS_REGION"
+            ]
+        );
     }
 }

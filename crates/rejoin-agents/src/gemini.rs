@@ -9,6 +9,7 @@ use crate::environment::EnvRules;
 use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::overlay::Overlay;
+use crate::repository::{RepositoryFile, RepositoryFolder};
 use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
 use crate::stay::StayReader;
 use crate::stream::StreamParser;
@@ -18,13 +19,13 @@ mod acp;
 mod classify;
 mod command;
 mod environment;
-mod hazard;
 mod head;
 mod home;
 mod neutral;
 mod note;
 mod permission;
 mod probe;
+mod repository;
 mod session;
 mod stream;
 mod terminal;
@@ -81,13 +82,8 @@ impl Adapter for Gemini {
         neutral::paths(message)
     }
 
-    fn hazard(
-        &self,
-        here: bool,
-        read: &dyn Fn(&str) -> Option<Vec<u8>>,
-        _list: &dyn Fn(&str) -> Vec<String>,
-    ) -> Option<String> {
-        hazard::of(here, read)
+    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        repository::files(folder)
     }
 
     fn leaves_stubs(&self) -> bool {

@@ -3,6 +3,7 @@
 //! environment, so every trap of a CLI can be tested with captured bytes.
 
 mod adapter;
+mod bedrock;
 mod claude;
 mod codex;
 mod demo;
@@ -14,6 +15,8 @@ mod opencode;
 mod order;
 mod outside;
 mod overlay;
+mod reach;
+mod repository;
 mod rpc;
 mod session;
 mod stay;
@@ -21,7 +24,8 @@ mod stream;
 mod terminal;
 
 pub use adapter::{
-    Adapter, Allows, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup, ProofState,
+    Adapter, Allows, Contained, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup,
+    ProofState,
 };
 pub use claude::hook as claude_hook;
 pub use environment::{EnvRules, MARKER, compose_env};
@@ -30,6 +34,10 @@ pub use opencode::serve;
 pub use order::{CommandSpec, GoOnOrder, Hook, RunOrder};
 pub use outside::{Ancestor, HeadReader, Kept, OwnSessions, SessionHead};
 pub use overlay::{Overlay, Rewrite};
+pub use reach::reach;
+pub use repository::{
+    Guard, Memory, MemoryFile, ReadFile, RepositoryConfig, RepositoryFile, RepositoryFolder,
+};
 pub use session::{
     ChosenBy, Forking, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader,
     text_mark,

@@ -12,6 +12,7 @@ use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
 use crate::order::{CommandSpec, RunOrder};
 use crate::outside::{HeadReader, Kept, OwnSessions};
+use crate::repository::{RepositoryFile, RepositoryFolder};
 use crate::session::{ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader};
 use crate::stay::StayReader;
 use crate::stream::StreamParser;
@@ -24,6 +25,7 @@ mod environment;
 mod head;
 mod permission;
 mod probe;
+mod repository;
 pub mod serve;
 mod session;
 mod stream;
@@ -81,20 +83,17 @@ impl Adapter for OpenCode {
         permission::express(envelope)
     }
 
-    /// Plugins of a repository are run even where its configuration is switched off (1.18.33).
-    fn hazard(
-        &self,
-        _here: bool,
-        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
-        list: &dyn Fn(&str) -> Vec<String>,
-    ) -> Option<String> {
-        ["plugin", "plugins"].iter().find_map(|folder| {
-            let folder = format!(".opencode/{folder}");
-            let found = list(&folder).into_iter().next()?;
-            Some(format!(
-                "OpenCode would run the repository's {folder}/{found}; move it away, or allow everything (--permission full)"
-            ))
-        })
+    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        repository::files(folder)
+    }
+
+    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
+        repository::hostile(marker)
+    }
+
+    /// The working folder's own is named in every run.
+    fn unread_memory(&self, is_workdir: bool) -> &'static [&'static [&'static str]] {
+        if is_workdir { &[] } else { &[&["AGENTS.md"]] }
     }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
@@ -136,6 +135,14 @@ impl Adapter for OpenCode {
 
     fn environment(&self) -> EnvRules {
         environment::rules()
+    }
+
+    fn aws_login(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        read: &dyn Fn(&Path) -> Option<Vec<u8>>,
+    ) -> bool {
+        crate::bedrock::opencode(env, read)
     }
 
     fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 use rejoin_core::{Composed, Envelope, Micros, SessionId, TurnPlan, Way};
 
 use crate::adapter::Neutral;
+use crate::repository::{Memory, RepositoryConfig};
 use crate::session::ChosenBy;
 
 /// One run of a CLI, as it is to be.
@@ -29,6 +30,8 @@ pub struct RunOrder<'a> {
     pub envelope: &'a Envelope,
     /// As [`Adapter::tool_servers`](crate::Adapter::tool_servers) found them.
     pub tool_servers: &'a [String],
+    pub repository: RepositoryConfig,
+    pub memory: &'a Memory,
     /// From the configuration.
     pub extra_args: &'a [String],
     /// The turn is to be stopped when it has cost more, where the CLI can do that.
@@ -74,6 +77,9 @@ pub struct GoOnOrder<'a> {
     pub session: &'a SessionId,
     pub model: Option<&'a str>,
     pub envelope: &'a Envelope,
+    pub folder: &'a str,
+    pub repository: RepositoryConfig,
+    pub memory: &'a Memory,
     pub extra_args: &'a [String],
     pub max_cost: Option<Micros>,
 }

@@ -2,6 +2,8 @@
 
 use rejoin_core::{Envelope, TrustedSession};
 
+use crate::repository::{Memory, RepositoryConfig};
+
 /// Names the session in the environment of a terminal interface. Not the marker of a turn: nothing
 /// of it is ended with one.
 pub const OPEN_MARKER: &str = "REJOIN_OPEN";
@@ -22,6 +24,8 @@ pub struct TerminalOrder<'a> {
     pub envelope: &'a Envelope,
     /// As [`Adapter::tool_servers`](crate::Adapter::tool_servers) found them.
     pub tool_servers: &'a [String],
+    pub repository: RepositoryConfig,
+    pub memory: &'a Memory,
     /// From the configuration.
     pub extra_args: &'a [String],
     /// What the CLI printed when it was asked [`Adapter::terminal_help`](crate::Adapter::terminal_help).

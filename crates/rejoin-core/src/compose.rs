@@ -12,15 +12,15 @@ use crate::reason::Reason;
 use crate::transcript::Record;
 
 /// on a resumed session an old question must not be answered again.
-const ACT_ON_THIS: &str = "Questions asked earlier in this session have been dealt with; the message that follows is the one to act on.";
-const MEANWHILE: &str = "Since your last answer here, this was said in the same conversation; it is for your knowledge, not to be done again:";
-const RECORD: &str = "You are continuing a conversation from its record, because the session that held it is not used any more. What the record says was done is done. The message that follows it is the one to act on.";
-const UNANSWERED: &str = "Messages that precede the one that follows were sent, but never answered; take them into account:";
+pub(crate) const ACT_ON_THIS: &str = "Questions asked earlier in this session have been dealt with; the message that follows is the one to act on.";
+pub(crate) const MEANWHILE: &str = "Since your last answer here, this was said in the same conversation; it is for your knowledge, not to be done again:";
+pub(crate) const RECORD: &str = "You are continuing a conversation from its record, because the session that held it is not used any more. What the record says was done is done. The message that follows it is the one to act on.";
+pub(crate) const UNANSWERED: &str = "Messages that precede the one that follows were sent, but never answered; take them into account:";
 
-const INSTRUCTIONS: &str = "Standing instructions of the product you work in:";
-const OTHER_INSTRUCTIONS: &str =
+pub(crate) const INSTRUCTIONS: &str = "Standing instructions of the product you work in:";
+pub(crate) const OTHER_INSTRUCTIONS: &str =
     "The standing instructions of the product you work in have changed; these hold from now on:";
-const NO_INSTRUCTIONS: &str =
+pub(crate) const NO_INSTRUCTIONS: &str =
     "The standing instructions of the product you work in do not hold any more.";
 
 /// What the plan asks for, loaded by whoever holds the history.

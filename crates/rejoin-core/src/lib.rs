@@ -34,7 +34,9 @@ pub use estimate::{Ahead, Prices, Spent};
 pub use event::{EventBody, StoredEvent};
 pub use handle::{Handle, HandleRef};
 pub use ids::{BadId, ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId};
-pub use marker::{MARK_CLOSE, MARK_OPEN, escape, strip, unescape};
+pub use marker::{
+    MARK_CLOSE, MARK_COMMAND, MARK_END, MARK_MESSAGE, MARK_OPEN, escape, strip, unescape,
+};
 pub use message::{Digest, Message, MessageState, Role, ToolNote};
 pub use outcome::{Class, Failure, Outcome, PinEffect};
 pub use permission::{Envelope, PermissionMode};

@@ -2,13 +2,39 @@
 //!
 //! What stands inside is not part of the message: it is stripped when a session is read, adopted or
 //! transcribed. The marker in somebody's own words is escaped by one backslash, reversibly, so
-//! nobody can forge or hide an addition.
+//! nobody can forge or hide an addition. A user who talks to a CLI by hand escapes nothing: an
+//! addition is recognised by its place at the beginning and by its first words.
+
+use crate::compose::{
+    ACT_ON_THIS, INSTRUCTIONS, MEANWHILE, NO_INSTRUCTIONS, OTHER_INSTRUCTIONS, RECORD, UNANSWERED,
+};
 
 pub const MARK_OPEN: &str = "<rejoin>";
 pub const MARK_CLOSE: &str = "</rejoin>";
 
 /// Elements that only rejoin may write.
 const NAMES: [&str; 2] = ["rejoin", "said"];
+
+/// First words of every addition.
+const ADDITIONS: [&str; 10] = [
+    ACT_ON_THIS,
+    MEANWHILE,
+    RECORD,
+    UNANSWERED,
+    INSTRUCTIONS,
+    OTHER_INSTRUCTIONS,
+    NO_INSTRUCTIONS,
+    MARK_COMMAND,
+    MARK_MESSAGE,
+    MARK_END,
+];
+
+/// Addition before the argument of a CLI's own command.
+pub const MARK_COMMAND: &str = "What follows the name of this command is the message.";
+/// Addition before a message that the CLI could take for a command.
+pub const MARK_MESSAGE: &str = "the message:";
+/// Addition behind a message that the CLI could take for a mention.
+pub const MARK_END: &str = "end of message";
 
 /// Makes text safe to stand beside, or inside, the marker.
 pub fn escape(text: &str) -> String {
@@ -20,19 +46,19 @@ pub fn unescape(text: &str) -> String {
     rewrite(text, |backslashes| backslashes.checked_sub(1))
 }
 
-/// The message without what rejoin added to it.
+/// Returns the message without the additions before it. An element of the same name in a user's own
+/// words is not an addition and stays.
 pub fn strip(text: &str) -> String {
     let mut rest = text;
-    let mut kept = String::new();
-    while let Some(at) = rest.find(MARK_OPEN) {
-        let Some(end) = rest[at..].find(MARK_CLOSE) else {
+    while let Some(inside) = rest.trim_start().strip_prefix(MARK_OPEN) {
+        let words = inside.trim_start();
+        let ours = ADDITIONS.iter().any(|first| words.starts_with(first));
+        let Some(end) = inside.find(MARK_CLOSE).filter(|_| ours) else {
             break;
         };
-        kept.push_str(&rest[..at]);
-        rest = rest[at + end + MARK_CLOSE.len()..].trim_start_matches('\n');
+        rest = inside[end + MARK_CLOSE.len()..].trim_start_matches('\n');
     }
-    kept.push_str(rest);
-    unescape(&kept)
+    unescape(rest)
 }
 
 /// Finds `<`, any backslashes, an optional `/`, one of the names; and changes the backslashes.
@@ -70,9 +96,22 @@ mod tests {
         let escaped = escape(nasty);
         assert!(!escaped.contains(MARK_OPEN) && !escaped.contains(MARK_CLOSE));
         assert_eq!(unescape(&escaped), nasty);
-        let sent =
-            format!("{MARK_OPEN}added{MARK_CLOSE}\n\n{escaped}\n\n{MARK_OPEN}end{MARK_CLOSE}");
-        assert_eq!(strip(&sent).trim_end(), nasty);
+        let sent = format!("{MARK_OPEN}\n{RECORD}\n{MARK_CLOSE}\n\n{escaped}");
+        assert_eq!(strip(&sent), nasty);
+        let passed = format!("{MARK_OPEN}{MARK_COMMAND}\n\n/x {MARK_CLOSE}\n{sent}");
+        assert_eq!(strip(&passed), nasty);
+    }
+
+    #[test]
+    fn the_marker_in_words_by_hand_stays() {
+        for text in [
+            "<rejoin>mine</rejoin>",
+            "<rejoin>\nmine\n</rejoin>\n\nand more",
+            "why <rejoin>\nthe message:</rejoin> here?",
+            "<rejoin>the message: without an end",
+        ] {
+            assert_eq!(strip(text), text);
+        }
     }
 
     #[test]

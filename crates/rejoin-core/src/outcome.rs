@@ -44,6 +44,8 @@ pub enum Class {
     /// It said it succeeded, but its session does not hold what was said.
     NotRecorded,
     TimeLimit,
+    /// Stopped, because the CLI printed nothing for too long.
+    IdleLimit,
     CostLimit,
     /// The CLI could not be started.
     NotStarted,
@@ -69,6 +71,7 @@ words!(Class {
     DiskFull => "disk_full",
     NotRecorded => "not_recorded",
     TimeLimit => "time_limit",
+    IdleLimit => "idle_limit",
     CostLimit => "cost_limit",
     NotStarted => "not_started",
     WouldReseed => "would_reseed",
@@ -105,6 +108,7 @@ impl Class {
             Self::InvalidRequest | Self::Crashed | Self::Unknown => "rejoin explain CONV",
             Self::DiskFull => "df -h",
             Self::TimeLimit => r#"rejoin send -c CONV --timeout LONGER "please go on""#,
+            Self::IdleLimit => r#"rejoin send -c CONV --idle-timeout LONGER "please go on""#,
             Self::CostLimit => r#"rejoin send -c CONV --max-cost MORE "please go on""#,
             Self::Envelope => "rejoin send --help",
             Self::WouldReseed | Self::InUse => "rejoin explain CONV --next",
@@ -129,6 +133,7 @@ impl Class {
             | Self::Interrupted
             | Self::DiskFull
             | Self::TimeLimit
+            | Self::IdleLimit
             | Self::CostLimit
             | Self::NotStarted
             | Self::WouldReseed

@@ -31,13 +31,20 @@ impl PermissionMode {
     /// The one of the two that lets less be done without a person.
     #[must_use]
     pub fn at_most(self, most: Self) -> Self {
+        if self.exceeds(most) { most } else { self }
+    }
+
+    /// Compares in the order read-only < ask < edit < full. `ask` ranks below `edit`, because the agent
+    /// does nothing by itself.
+    #[must_use]
+    pub fn exceeds(self, most: Self) -> bool {
         let rank = |mode: Self| match mode {
             Self::ReadOnly => 0,
             Self::Ask => 1,
             Self::Edit => 2,
             Self::Full => 3,
         };
-        if rank(self) <= rank(most) { self } else { most }
+        rank(self) > rank(most)
     }
 }
 

@@ -108,6 +108,9 @@ pub struct AnswerWish {
     /// Who says so.
     #[serde(skip)]
     pub by: String,
+    /// The same key again is the same answer.
+    #[serde(skip)]
+    pub client_key: Option<String>,
 }
 
 /// What was said to a question, checked.

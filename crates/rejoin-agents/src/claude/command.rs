@@ -3,7 +3,7 @@
 use rejoin_core::{SessionId, TurnPlan};
 use serde_json::json;
 
-use super::{environment, neutral, permission};
+use super::{environment, neutral, permission, repository};
 use crate::order::{CommandSpec, GoOnOrder, RunOrder};
 
 /// Of every run. `stream-json` needs `--verbose`. Partial messages leave the request body as it is
@@ -30,6 +30,9 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
         session,
         model: order.model,
         envelope: order.envelope,
+        folder: order.folder,
+        repository: order.repository,
+        memory: order.memory,
         extra_args: order.extra_args,
         max_cost: order.max_cost,
     };
@@ -57,12 +60,20 @@ fn on(flag: &str, session: &SessionId, order: &GoOnOrder<'_>) -> CommandSpec {
         add("--max-budget-usd", &most.dollars().to_string());
     }
     args.extend(permission::flags(order.envelope));
+    args.extend(repository::flags(
+        order.repository,
+        order.folder,
+        order.memory,
+    ));
     args.extend(order.extra_args.iter().cloned());
     CommandSpec {
         args,
         hold_stdin: true,
         close_stdin_on: vec!["result".into()],
-        env: environment::always(),
+        env: environment::always()
+            .into_iter()
+            .chain(repository::env(order.repository))
+            .collect(),
         ..CommandSpec::default()
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn rules() -> EnvRules {
         remove: REMOVE,
         remove_prefixes: REMOVE_PREFIXES,
         vendor: Some("anthropic"),
+        aws_login: false,
         set: vec![("CLAUDE_CODE_MAX_RETRIES", RETRIES.into())],
     }
 }

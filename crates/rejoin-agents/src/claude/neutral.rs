@@ -6,7 +6,7 @@
 //! fixed block, and one that could be taken for a command preceded by a newline. A word joiner
 //! before the `@` also switches a mention off.
 
-use rejoin_core::{MARK_CLOSE, MARK_OPEN, strip};
+use rejoin_core::{MARK_CLOSE, MARK_END, MARK_OPEN, strip};
 
 use crate::adapter::Neutral;
 
@@ -16,7 +16,7 @@ const JOINER: char = '\u{2060}';
 const LEADING: [char; 3] = ['/', '!', '#'];
 
 fn closing() -> String {
-    format!("{MARK_OPEN}end of message{MARK_CLOSE}")
+    format!("{MARK_OPEN}{MARK_END}{MARK_CLOSE}")
 }
 
 /// The text blocks of a user message whose words are data.
@@ -204,7 +204,7 @@ mod tests {
         #[test]
         fn what_was_added_can_be_taken_back(
             text in "(@|/|!|#| |\n|a|。|<|rejoin|>|é){0,30}",
-            context in proptest::option::of(Just("<rejoin>\nsaid @x\n</rejoin>")),
+            context in proptest::option::of(Just("<rejoin>\nStanding instructions of the product you work in:\nsaid @x\n</rejoin>")),
         ) {
             let message = rejoin_core::escape(&text);
             for how in [Neutral::ByPlace, Neutral::ByJoiner] {

@@ -46,6 +46,10 @@ pub(super) fn arguments() -> Vec<String> {
         "Read",
         "--disallowedTools",
         "Bash",
+        "--setting-sources",
+        "user",
+        "--add-dir",
+        ".",
     ];
     args.extend(permissions.map(str::to_owned));
     args
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_probe_names_every_flag_and_no_prompt_on_stdin() {
-        insta::assert_snapshot!(arguments().join(" "), @"-p x --resume 00000000-0000-4000-8000-000000000000 --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --permission-mode dontAsk --tools Read --disallowedTools Bash");
+        insta::assert_snapshot!(arguments().join(" "), @"-p x --resume 00000000-0000-4000-8000-000000000000 --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --permission-mode dontAsk --tools Read --disallowedTools Bash --setting-sources user --add-dir .");
     }
 
     #[test]

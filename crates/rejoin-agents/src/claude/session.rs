@@ -3,7 +3,7 @@
 //! The CLI replays the chain that ends in the message written last. Lines are only ever appended,
 //! parents before children, so the order in the file is the order on the branch.
 
-use rejoin_core::{MARK_OPEN, Micros};
+use rejoin_core::Micros;
 use serde::Deserialize;
 
 use super::neutral::{is_added, message_of};
@@ -309,7 +309,7 @@ impl Node {
             None => None,
         };
         let cli = |text: &String| {
-            CLI_WORDS.iter().any(|w| text.starts_with(w)) || text.starts_with(MARK_OPEN)
+            text.is_empty() || CLI_WORDS.iter().any(|words| text.starts_with(words))
         };
         if let Some(text) = text.filter(|text| !cli(text)) {
             self.entries.push(ReadEntry::Prompt {

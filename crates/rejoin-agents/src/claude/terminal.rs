@@ -6,7 +6,7 @@
 //! another session; what is said after it is not in this one. What `!` ran and `/commands` printed is
 //! shown to the model in the CLI's own words. `sessions/<pid>.json` is there for as long as it runs.
 
-use super::{environment, permission};
+use super::{environment, permission, repository};
 use crate::order::CommandSpec;
 use crate::terminal::TerminalOrder;
 
@@ -17,10 +17,18 @@ pub(super) fn command(order: &TerminalOrder<'_>) -> CommandSpec {
         args.extend(["--model".to_owned(), model.to_owned()]);
     }
     args.extend(permission::flags(order.envelope));
+    args.extend(repository::flags(
+        order.repository,
+        order.folder,
+        order.memory,
+    ));
     args.extend(order.extra_args.iter().cloned());
     CommandSpec {
         args,
-        env: environment::always(),
+        env: environment::always()
+            .into_iter()
+            .chain(repository::env(order.repository))
+            .collect(),
         ..CommandSpec::default()
     }
 }

@@ -38,6 +38,16 @@ const NOT_LOADED: &[&str] = &[
     "is archived. Run",
 ];
 
+/// Words with which it says that it does not resume a session, whatever the cause.
+const NOT_RESUMED: &[&str] = &[
+    "thread/resume failed",
+    "error resuming thread",
+    "failed to initialize session",
+];
+
+/// Another process writes the session: it can be resumed later.
+const IN_USE: &str = "already has an active writer";
+
 pub(super) fn judge(seen: &Seen, end: &End) -> Judged {
     let refusal = refusal(seen, end);
     Judged {
@@ -55,7 +65,13 @@ fn refusal(seen: &Seen, end: &End) -> Option<String> {
         return (!asked.eq_ignore_ascii_case(opened))
             .then(|| format!("the CLI opened the session {opened} instead of {asked}"));
     }
-    let unknown = |said: &&String| NOT_LOADED.iter().any(|word| said.contains(word));
+    let resumed = end.asked_session.is_some();
+    let unknown = |said: &&String| {
+        let lower = said.to_lowercase();
+        let not_resumed = NOT_RESUMED.iter().any(|words| lower.contains(words));
+        NOT_LOADED.iter().any(|word| said.contains(word))
+            || (resumed && not_resumed && !said.contains(IN_USE))
+    };
     let said = seen.stderr.iter().find(unknown)?;
     Some(format!(
         "the CLI does not load the session: {}",
@@ -125,7 +141,7 @@ fn without_result(seen: &Seen, end: &End) -> Outcome {
     }
     let said = seen.stderr.join(" ");
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    let class = if says(&["already has an active writer"]) {
+    let class = if says(&[IN_USE]) {
         Class::InUse
     } else if says(&["Unknown feature flag"]) {
         Class::Envelope

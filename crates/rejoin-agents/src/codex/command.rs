@@ -2,9 +2,10 @@
 
 use rejoin_core::{PermissionMode, TurnPlan};
 
-use super::{dialogue, neutral, permission};
+use super::{dialogue, neutral, permission, repository};
 use crate::environment::MARKER;
 use crate::order::{CommandSpec, RunOrder};
+use crate::repository::RepositoryConfig;
 use crate::session::text_mark;
 
 /// A refused connection is otherwise tried again for ever.
@@ -50,20 +51,24 @@ pub(super) fn settings(order: &RunOrder<'_>) -> Vec<String> {
     let settings = [
         // Otherwise a writable sandbox notes in the user's configuration that the folder is trusted.
         // And what lies above it, or a repository that the user trusts would bring its own servers along.
-        untrusted(order.folder),
+        projects(order.folder, order.repository),
         // A policy that keeps variables from tools would lose the marker.
         format!("shell_environment_policy.set.{MARKER}={marker}"),
         ENDS.to_owned(),
     ];
-    let flags = settings.into_iter();
+    let flags = settings
+        .into_iter()
+        .chain(repository::instructions(order.memory));
     flags.flat_map(|it| ["-c".to_owned(), it]).collect()
 }
 
-pub(super) fn untrusted(folder: &str) -> String {
+/// Names the level of trust of the folder and of those above it.
+pub(super) fn projects(folder: &str, repository: RepositoryConfig) -> String {
+    let level = repository::level(repository);
     let above = std::path::Path::new(folder).ancestors();
     let folders = above.filter_map(|f| f.to_str()).filter(|f| *f != "/");
     let entries: Vec<String> = folders
-        .map(|folder| format!("{}={{trust_level=\"untrusted\"}}", quoted(folder)))
+        .map(|folder| format!("{}={{trust_level=\"{level}\"}}", quoted(folder)))
         .collect();
     format!("projects={{{}}}", entries.join(","))
 }
@@ -83,7 +88,7 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> String {
 }
 
 /// A string as TOML and JSON both write it.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted.replace('\u{7f}', "\\u007f")
 }
@@ -95,7 +100,7 @@ mod tests {
     #[test]
     fn any_path_is_one_key() {
         for path in ["/w", "/a \"b\"\\c", "/é日\u{7f}\t\u{1}", "/a=b]c.d"] {
-            let text = untrusted(path);
+            let text = projects(path, RepositoryConfig::Ignored);
             let table: toml::Table = text.parse().unwrap();
             assert!(table["projects"].get(path).is_some(), "{text}");
         }

@@ -24,6 +24,7 @@ pub(super) fn rules() -> EnvRules {
         remove: REMOVE,
         remove_prefixes: REMOVE_PREFIXES,
         vendor: None,
+        aws_login: false,
         set: vec![],
     }
 }

@@ -51,13 +51,13 @@ pub(super) fn said(text: &str) -> String {
 
 /// A joiner that was there already counts as a name, so that it can be told from ours.
 fn is_mention(before: &str, sign: char, rest: &str) -> bool {
+    // First the sign: to look for the end of a name at each letter would take quadratic time.
+    if sign != '$' && !(sign == '@' && before.ends_with('[')) {
+        return false;
+    }
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':' | JOINER);
     let name = &rest[..rest.find(|c| !part(c)).unwrap_or(rest.len())];
-    match sign {
-        '$' => !name.is_empty() && !VARIABLES.contains(&name),
-        '@' => !name.is_empty() && before.ends_with('['),
-        _ => false,
-    }
+    !name.is_empty() && (sign == '@' || !VARIABLES.contains(&name))
 }
 
 #[cfg(test)]
@@ -86,6 +86,16 @@ mod tests {
         ] {
             assert_eq!(data(text), sent);
             assert_eq!(said(sent), text);
+        }
+    }
+
+    /// Each of these took minutes when every letter looked for the end of its word.
+    #[test]
+    fn long_words_take_linear_time() {
+        let long = 1 << 21;
+        for piece in ["a", "$", "$a", "[@a", "\u{2060}", "$\u{2060}"] {
+            let text = piece.repeat(long / piece.len());
+            assert!(said(&data(&text)) == text, "{piece}");
         }
     }
 

@@ -7,7 +7,7 @@
 
 use rejoin_core::PermissionMode;
 
-use super::command::untrusted;
+use super::command::projects;
 use super::permission;
 use crate::order::CommandSpec;
 use crate::terminal::TerminalOrder;
@@ -34,7 +34,7 @@ pub(super) fn command(order: &TerminalOrder<'_>) -> Result<CommandSpec, String> 
         }
         // Then it asks whether to open the folder restricted; else what the user trusts counts, and it
         // asks about a folder that it does not know.
-        add("-c", &untrusted(order.folder));
+        add("-c", &projects(order.folder, order.repository));
     }
     if order.help.contains(ALONE) {
         args.push(ALONE.into());

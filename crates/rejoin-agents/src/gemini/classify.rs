@@ -194,6 +194,7 @@ fn without_result(seen: &Seen, end: &End) -> Outcome {
         | Class::Crashed
         | Class::DiskFull
         | Class::NotRecorded
+        | Class::IdleLimit
         | Class::CostLimit
         | Class::WouldReseed
         | Class::InUse

@@ -29,6 +29,7 @@ pub(super) fn rules() -> EnvRules {
         remove: REMOVE,
         remove_prefixes: &[],
         vendor: Some("google"),
+        aws_login: false,
         set: vec![],
     }
 }

@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value, json};
 
 use crate::overlay::Overlay;
+use crate::repository::jsonc;
 use crate::session::{Moving, Place, SessionAt};
 
 const OWN: &str = ".gemini";
@@ -90,17 +91,9 @@ pub(super) fn settings(own: Option<&[u8]>) -> Result<Vec<u8>, String> {
     serde_json::to_vec_pretty(&settings).map_err(|e| e.to_string())
 }
 
-/// As the CLI reads such a file.
+/// Parses a file as the CLI does.
 pub(super) fn parsed(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    let text = str::from_utf8(bytes).map_err(|_| "it is not text")?;
-    let text = text.trim_start_matches('\u{feff}');
-    let parsed: Option<Value> =
-        parse_to_serde_value(text, &AS_WRITTEN).map_err(|e| format!("it is not JSON: {e}"))?;
-    match parsed {
-        None => Ok(Map::new()),
-        Some(Value::Object(all)) => Ok(all),
-        Some(_) => Err("it is not a JSON object".into()),
-    }
+    jsonc(bytes, &AS_WRITTEN)
 }
 
 fn section<'a>(

@@ -6,7 +6,7 @@
 //! one that does nothing but pass it on, and not a byte of it is changed. Where that does not work,
 //! an invisible joiner after the `@` switches a mention off.
 
-use rejoin_core::{MARK_CLOSE, MARK_OPEN, strip};
+use rejoin_core::{MARK_CLOSE, MARK_COMMAND, MARK_MESSAGE, MARK_OPEN, strip};
 
 use crate::adapter::Neutral;
 use crate::order::RunOrder;
@@ -14,8 +14,11 @@ use crate::session::text_mark;
 
 const JOINER: char = '\u{2060}';
 
-/// What the CLI puts before the command it was given, with an empty line between them.
-const PASSED_ON: &str = "<rejoin>What follows the name of this command is the message.";
+/// Returns the text that the CLI puts before the command it was given, with an empty line between
+/// them.
+fn passed_on() -> String {
+    format!("{MARK_OPEN}{MARK_COMMAND}")
+}
 
 /// First characters with which a prompt may be a command, or vanish from the history.
 const LEADING: [char; 4] = ['/', '$', '?', '<'];
@@ -53,7 +56,10 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> Prompt {
                 text: format!("/{name} {MARK_CLOSE}\n{text}"),
                 files: vec![(
                     format!("commands/{name}.toml"),
-                    format!("description = \"of rejoin\"\nprompt = \"{PASSED_ON}\"\n"),
+                    format!(
+                        "description = \"of rejoin\"\nprompt = \"{}\"\n",
+                        passed_on()
+                    ),
                 )],
             }
         }
@@ -85,7 +91,7 @@ fn guarded(text: String) -> String {
     // White space to the CLI, but not to us.
     let begins = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if begins.starts_with(LEADING) && !text.starts_with(MARK_OPEN) {
-        return format!("{MARK_OPEN}the message:{MARK_CLOSE}\n{text}");
+        return format!("{MARK_OPEN}{MARK_MESSAGE}{MARK_CLOSE}\n{text}");
     }
     text
 }
@@ -102,7 +108,7 @@ fn raw(context: Option<&str>, message: &str, outside: &[String]) -> String {
 
 /// The name of a prompt in a session: what was typed, however it was passed on.
 pub(super) fn mark(stored: &str) -> String {
-    let typed = stored.strip_prefix(PASSED_ON).unwrap_or(stored);
+    let typed = stored.strip_prefix(passed_on().as_str()).unwrap_or(stored);
     // White space to the CLI, but not to us.
     text_mark(typed.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'))
 }
@@ -225,7 +231,8 @@ mod tests {
             let sent = by_joiner(&message);
             let trimmed = |text: &str| text.trim_start_matches('\n').to_owned();
             prop_assert_eq!(trimmed(&message_of(&sent)), trimmed(&text));
-            let passed = format!("{PASSED_ON}\n\n/rejoin-1 {MARK_CLOSE}\n{message}");
+            let passed_on = passed_on();
+            let passed = format!("{passed_on}\n\n/rejoin-1 {MARK_CLOSE}\n{message}");
             if !text.contains("@\u{2060}") {
                 prop_assert_eq!(trimmed(&message_of(&passed)), trimmed(&text));
             }

@@ -7,8 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::permission::{self, Rules};
-use super::serve;
+use super::{repository, serve};
 use crate::order::{CommandSpec, RunOrder};
+use crate::repository::{Memory, RepositoryConfig};
 use crate::session::text_mark;
 
 /// Of every run. Without a title a new session costs one more request.
@@ -73,6 +74,8 @@ pub(super) fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
         database: order.place.map(|place| format!("{}/{place}", order.home)),
         guard: None,
         env: order.env,
+        repository: order.repository,
+        memory: order.memory,
     };
     scene.variables()
 }
@@ -93,6 +96,8 @@ pub(super) struct Scene<'a> {
     pub(super) guard: Option<String>,
     /// The environment it will get, but for this.
     pub(super) env: &'a [(String, String)],
+    pub(super) repository: RepositoryConfig,
+    pub(super) memory: &'a Memory,
 }
 
 impl Scene<'_> {
@@ -105,6 +110,7 @@ impl Scene<'_> {
         ];
         let database = self.database.map(|file| ("OPENCODE_DB".to_owned(), file));
         variables.extend(database);
+        variables.extend(repository::env(self.repository));
         variables
     }
 
@@ -118,10 +124,11 @@ impl Scene<'_> {
         let rules = format!(r#"{{"mode":"primary","permission":{}}}"#, self.rules);
         agents.extend(raw(&rules).map(|rules| (self.agent.to_owned(), rules)));
         // Read anyway, though the rest of what a repository says about the CLI is not.
-        let note = format!("{}/AGENTS.md", self.folder);
+        let above = self.memory.files.iter().map(|file| file.path.clone());
+        let notes = above.chain([format!("{}/AGENTS.md", self.folder)]);
         let mut changed = vec![
             ("agent", serde_json::to_string(&agents)),
-            ("instructions", listed(&content, "instructions", note)),
+            ("instructions", listed(&content, "instructions", notes)),
         ];
         if let Some(guard) = &self.guard {
             // Where a call was denied the model is told so and goes on; else the turn would end there.
@@ -130,7 +137,7 @@ impl Scene<'_> {
                 .map_or_else(Raw::new, |own| parsed(own.get()));
             experimental.extend(raw("true").map(|yes| ("continue_loop_on_deny".to_owned(), yes)));
             changed.push(("experimental", serde_json::to_string(&experimental)));
-            changed.push(("plugin", listed(&content, "plugin", guard.clone())));
+            changed.push(("plugin", listed(&content, "plugin", [guard.clone()])));
         }
         for (key, value) in changed {
             let value = value.ok().and_then(|text| raw(&text));
@@ -140,13 +147,17 @@ impl Scene<'_> {
     }
 }
 
-/// What the user lists under this key, and one more.
-fn listed(content: &Raw, key: &str, more: String) -> serde_json::Result<String> {
+/// The user's list under this key, with more behind it.
+fn listed(
+    content: &Raw,
+    key: &str,
+    more: impl IntoIterator<Item = String>,
+) -> serde_json::Result<String> {
     let own = content.get(key);
     let mut listed: Vec<Value> = own
         .and_then(|own| serde_json::from_str(own.get()).ok())
         .unwrap_or_default();
-    listed.push(Value::from(more));
+    listed.extend(more.into_iter().map(Value::from));
     serde_json::to_string(&listed)
 }
 

@@ -45,7 +45,7 @@ const OFF: &[&str] = &[
     "OPENCODE_DISABLE_AUTOUPDATE",
     "OPENCODE_DISABLE_LSP_DOWNLOAD",
     "OPENCODE_DISABLE_MODELS_FETCH",
-    "OPENCODE_DISABLE_PROJECT_CONFIG",
+    super::repository::DISABLE,
 ];
 
 pub(super) fn rules() -> EnvRules {
@@ -53,6 +53,7 @@ pub(super) fn rules() -> EnvRules {
         remove: REMOVE,
         remove_prefixes: &[],
         vendor: None,
+        aws_login: false,
         set: OFF.iter().map(|&name| (name, "1".to_owned())).collect(),
     }
 }

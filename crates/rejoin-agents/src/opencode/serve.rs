@@ -178,6 +178,8 @@ fn env(order: &RunOrder<'_>, agent: &str) -> Vec<(String, String)> {
         database: order.place.map(|place| format!("{}/{place}", order.home)),
         guard: Some(address(&format!("{}/{GUARD_FILE}", order.home))),
         env: order.env,
+        repository: order.repository,
+        memory: order.memory,
     };
     let mut variables = scene.variables();
     // As written: the order of rules counts.

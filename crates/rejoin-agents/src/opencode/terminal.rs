@@ -28,6 +28,8 @@ pub(super) fn command(order: &TerminalOrder<'_>) -> CommandSpec {
         database: Some(format!("{}/{}", order.home, order.place)),
         guard: None,
         env: order.env,
+        repository: order.repository,
+        memory: order.memory,
     };
     CommandSpec {
         args,

@@ -17,9 +17,9 @@ fn each_plan_names_its_session() {
         .args
         .join(" ")
     };
-    insta::assert_snapshot!(args(Kind::Start), @"-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --session-id 22222222-2222-4222-8222-222222222222 --model sonnet --permission-mode acceptEdits --add-dir /x");
-    insta::assert_snapshot!(args(Kind::Resume), @"-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --resume 33333333-3333-4333-8333-333333333333 --model sonnet --permission-mode acceptEdits --add-dir /x");
-    insta::assert_snapshot!(args(Kind::Reseed), @"-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --session-id 22222222-2222-4222-8222-222222222222 --model sonnet --permission-mode acceptEdits --add-dir /x");
+    insta::assert_snapshot!(args(Kind::Start), @"-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --session-id 22222222-2222-4222-8222-222222222222 --model sonnet --permission-mode acceptEdits --setting-sources user --add-dir /w --add-dir /x");
+    insta::assert_snapshot!(args(Kind::Resume), @"-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --resume 33333333-3333-4333-8333-333333333333 --model sonnet --permission-mode acceptEdits --setting-sources user --add-dir /w --add-dir /x");
+    insta::assert_snapshot!(args(Kind::Reseed), @"-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages --permission-prompt-tool stdio --session-id 22222222-2222-4222-8222-222222222222 --model sonnet --permission-mode acceptEdits --setting-sources user --add-dir /w --add-dir /x");
 }
 
 #[test]
@@ -29,7 +29,11 @@ fn stdin_is_held_until_the_result() {
     assert_eq!(spec.close_stdin_on, ["result"]);
     assert_eq!(
         spec.env,
-        [("CLAUDE_CODE_EAGER_FLUSH".to_owned(), "1".to_owned())]
+        [
+            "CLAUDE_CODE_EAGER_FLUSH",
+            "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
+        ]
+        .map(|name| (name.to_owned(), "1".to_owned()))
     );
     insta::assert_snapshot!(spec.stdin, @r#"{"message":{"content":[{"text":"hello","type":"text"}],"role":"user"},"type":"user","uuid":"11111111-1111-4111-8111-111111111111"}"#);
 }

@@ -362,7 +362,7 @@ fn what_rejoin_added_is_not_the_message() {
         }]
     };
     let end = text("<rejoin>end of message</rejoin>");
-    let context = text("<rejoin>\nearlier\n</rejoin>");
+    let context = text("<rejoin>\nStanding instructions of the product you work in:\nx\n</rejoin>");
     assert_eq!(
         line(serde_json::json!([
             context,

@@ -245,7 +245,7 @@ fn what_rejoin_added_is_not_the_message() {
         reading.entries
     };
     let text = "<rejoin>What follows the name of this command is the message.\n\n\
-                /rejoin-1a2b3c4d </rejoin>\n<rejoin>\nearlier\n</rejoin>\n\n/clear @x <\\rejoin>";
+                /rejoin-1a2b3c4d </rejoin>\n<rejoin>\nStanding instructions of the product you work in:\nx\n</rejoin>\n\n/clear @x <\\rejoin>";
     let [ReadEntry::Prompt { text, .. }] = &prompt(text)[..] else {
         panic!()
     };

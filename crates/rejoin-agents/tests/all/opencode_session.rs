@@ -69,12 +69,10 @@ fn whole_sessions() {
 
 #[test]
 fn a_turn_is_confirmed_by_its_words() {
-    let lines = [
-        prompt("m1", "<rejoin>\nx\n</rejoin>\n\nhello"),
-        answer("m2", "hi"),
-    ];
+    let sent = "<rejoin>\nStanding instructions of the product you work in:\nx\n</rejoin>\n\nhello";
+    let lines = [prompt("m1", sent), answer("m2", "hi")];
     let reading = read(&lines, None);
-    let mark = text_mark("<rejoin>\nx\n</rejoin>\n\nhello");
+    let mark = text_mark(sent);
     assert_eq!(reading.confirms(&mark, "hi"), Ok(()));
     assert!(reading.confirms(&mark, "ho").is_err());
     assert!(reading.confirms(&text_mark("hello"), "hi").is_err());

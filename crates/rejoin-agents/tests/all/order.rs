@@ -1,6 +1,6 @@
 //! Orders for every adapter: a plan can only come from a decision, so this asks for one.
 
-use rejoin_agents::{CommandSpec, Neutral, RunOrder, adapter};
+use rejoin_agents::{CommandSpec, Memory, Neutral, RepositoryConfig, RunOrder, adapter};
 use rejoin_core::{
     AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts, Pin,
     PinFacts, PinId, PinState, Policy, Prefix, Request, Runtime, Scope, Seen, Sent, SessionFact,
@@ -155,6 +155,8 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         model: ask.model,
         envelope: ask.envelope,
         tool_servers: ask.servers,
+        repository: RepositoryConfig::Ignored,
+        memory: &Memory::default(),
         extra_args: ask.extra,
         max_cost: None,
         outside: &[],

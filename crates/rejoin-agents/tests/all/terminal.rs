@@ -1,6 +1,6 @@
 //! The calls of terminal interfaces; data in, data out.
 
-use rejoin_agents::{CommandSpec, TerminalOrder, adapter};
+use rejoin_agents::{CommandSpec, Memory, RepositoryConfig, TerminalOrder, adapter};
 use rejoin_core::{Envelope, PermissionMode};
 
 use crate::order::{Kind, OLD, plan};
@@ -38,6 +38,8 @@ fn opened(
         model: Some(model),
         envelope,
         tool_servers: &["files".to_owned()],
+        repository: RepositoryConfig::Ignored,
+        memory: &Memory::default(),
         extra_args: &["--mine".to_owned()],
         help,
         list: &|folder| {

@@ -92,6 +92,7 @@ pub(super) fn failure(error: &ApiError, reason: &str, resets: Option<&str>) -> F
         | Class::DiskFull
         | Class::NotRecorded
         | Class::TimeLimit
+        | Class::IdleLimit
         | Class::CostLimit
         | Class::NotStarted
         | Class::WouldReseed

@@ -79,6 +79,7 @@ pub(super) fn failure(text: &str) -> Failure {
         | Class::DiskFull
         | Class::NotRecorded
         | Class::TimeLimit
+        | Class::IdleLimit
         | Class::CostLimit
         | Class::NotStarted
         | Class::WouldReseed

@@ -221,6 +221,15 @@ fn refusals() {
     ] {
         assert!(judge(&said(text), &end(ID)).refused, "{text}");
     }
+    for text in [
+        "Error: thread/resume: thread/resume failed: failed to load configuration (code -32603)",
+        "Error: error resuming thread: cannot migrate the rollout",
+        "ERROR: Failed to initialize session: unsupported rollout version 9",
+    ] {
+        assert!(judge(&said(text), &end(ID)).refused, "{text}");
+        // A session that is begun cannot be refused.
+        assert!(!judge(&said(text), &ended(1)).refused, "{text}");
+    }
     let busy = include_str!("../../../fixtures/codex/0.166.0/concurrent_resume_loser.stderr.txt");
     assert!(!judge(&said(busy), &end(ID)).refused);
     // Another session than the one asked for; the same in capitals is the same.

@@ -84,6 +84,7 @@ pub(super) fn failure(text: &str, status: Option<u64>) -> Failure {
         | Class::DiskFull
         | Class::NotRecorded
         | Class::TimeLimit
+        | Class::IdleLimit
         | Class::CostLimit
         | Class::NotStarted
         | Class::WouldReseed

@@ -118,6 +118,7 @@ impl ApiError {
             | Class::DiskFull
             | Class::NotRecorded
             | Class::TimeLimit
+            | Class::IdleLimit
             | Class::CostLimit
             | Class::NotStarted
             | Class::WouldReseed

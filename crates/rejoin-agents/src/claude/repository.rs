@@ -1,0 +1,134 @@
+//! Files of a repository that the CLI obeys, and the arguments that keep it from them.
+//!
+//! Measured on 2.1.20, 2.1.197 and 2.1.325, started in a subfolder of a checkout: without these arguments
+//! it ran hooks of `.claude/settings.json` and of both `settings.local.json` (the subfolder's and the
+//! root's), `apiKeyHelper`, servers of `.mcp.json`, and offered skills, commands and agents of every
+//! folder up to the root. With them it ran nothing of the repository, also on a resume; the
+//! user's own hooks, servers and memory stayed. `CLAUDE.md` of the working folder, its imports and
+//! `.claude/rules` still reach the model, because the folder is named with `--add-dir`.
+
+use jsonc_parser::ParseOptions;
+
+use crate::repository::{Guard, Memory, RepositoryConfig, RepositoryFile, RepositoryFolder, jsonc};
+
+/// Reads the memory of folders that are named with `--add-dir`.
+const MEMORY: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD";
+
+/// Memory files of a folder above the working folder, which `--add-dir` would open for writing too.
+pub(super) const ABOVE: &[&[&str]] =
+    &[&["CLAUDE.md"], &[".claude/CLAUDE.md"], &["CLAUDE.local.md"]];
+
+/// Memory files of the working folder that `--add-dir` leaves out.
+pub(super) const HERE: &[&[&str]] = &[&["CLAUDE.local.md"]];
+
+const SETTINGS: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
+
+/// Keys that only concern looks.
+const HARMLESS: &[&str] = &["$schema", "outputStyle", "theme", "spinnerTipsEnabled"];
+
+/// Folders of definitions whose headers may name hooks, servers, tools and commands.
+const DEFINITIONS: &[(&str, &str)] = &[
+    (".claude/agents", "defines a sub-agent"),
+    (".claude/commands", "defines a command"),
+    (".claude/skills", "defines a skill"),
+];
+
+pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+    let parse = |bytes: &[u8]| jsonc(bytes, &ParseOptions::default());
+    let settings = SETTINGS.iter().copied().chain([".mcp.json"]);
+    let settings = settings.filter_map(|path| folder.settings(path, Guard::Flags, HARMLESS, parse));
+    let definitions = DEFINITIONS
+        .iter()
+        .flat_map(|(path, effect)| folder.each(path, Guard::Flags, effect));
+    settings.chain(definitions).collect()
+}
+
+/// Arguments that keep the CLI from the repository's configuration but not from its memory. The
+/// memory that the CLI leaves unread goes into the system prompt.
+pub(super) fn flags(config: RepositoryConfig, folder: &str, memory: &Memory) -> Vec<String> {
+    if config == RepositoryConfig::Obeyed {
+        return vec![];
+    }
+    let mut flags = ["--setting-sources", "user", "--add-dir", folder]
+        .map(str::to_owned)
+        .to_vec();
+    if let Some(text) = memory.text() {
+        flags.extend(["--append-system-prompt".to_owned(), text]);
+    }
+    flags
+}
+
+pub(super) fn env(config: RepositoryConfig) -> Option<(String, String)> {
+    (config == RepositoryConfig::Ignored).then(|| (MEMORY.to_owned(), "1".to_owned()))
+}
+
+/// A repository that runs `touch MARKER` in every way this CLI knows.
+pub(super) fn hostile(marker: &str) -> Vec<(String, String)> {
+    let run =
+        serde_json::json!([{"hooks": [{"type": "command", "command": format!("touch {marker}")}]}]);
+    let settings = serde_json::json!({
+        "hooks": {"SessionStart": run, "UserPromptSubmit": run, "Stop": run},
+        "apiKeyHelper": format!("touch {marker}; echo key"),
+    });
+    let server = serde_json::json!({"mcpServers": {"proof": {
+        "command": "sh", "args": ["-c", format!("touch {marker}; cat")],
+    }}});
+    [
+        (SETTINGS[0], settings.to_string()),
+        (SETTINGS[1], settings.to_string()),
+        (".mcp.json", server.to_string()),
+    ]
+    .map(|(path, text)| (path.to_owned(), text))
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::tests::found;
+
+    #[test]
+    fn every_file_that_runs_something_is_named() {
+        let shown = found(
+            &[
+                (
+                    ".claude/settings.json",
+                    r#"{"$schema":"x","hooks":{"Stop":[{"hooks":[{"command":"a"}]}]},"env":{"A":"b"}}"#,
+                ),
+                (".claude/settings.local.json", "{broken"),
+                (
+                    ".mcp.json",
+                    r#"{"mcpServers":{"s":{"command":"npx","args":["x"]}}}"#,
+                ),
+                (".claude/skills/x/SKILL.md", "---\n---"),
+                (".claude/agents/y.md", "---\n---"),
+                ("CLAUDE.md", "memory"),
+            ],
+            true,
+            files,
+        );
+        insta::assert_snapshot!(shown, @r"
+        .claude/settings.json [Flags] env.A: b | hooks.Stop: runs `a`
+        .claude/settings.local.json [Flags] cannot be read: it is not JSON: Expected colon after the string or word in object property on line 1 column 8
+        .mcp.json [Flags] mcpServers.s: runs `npx x`
+        .claude/agents/y.md [Flags] defines a sub-agent
+        .claude/skills/x/SKILL.md [Flags] defines a skill
+        ");
+        assert_eq!(
+            found(
+                &[(".claude/settings.json", r#"{"theme":"dark"}"#)],
+                true,
+                files
+            ),
+            ""
+        );
+    }
+
+    #[test]
+    fn a_trusted_repository_needs_no_arguments() {
+        assert!(flags(RepositoryConfig::Obeyed, "/w", &Memory::default()).is_empty());
+        assert_eq!(env(RepositoryConfig::Obeyed), None);
+        let flags = flags(RepositoryConfig::Ignored, "/w", &Memory::default());
+        assert_eq!(flags.join(" "), "--setting-sources user --add-dir /w");
+    }
+}
