@@ -12,7 +12,9 @@ use crate::Hub;
 use crate::change::Continues;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
+use crate::hold::Hold;
 use crate::lease::Lease;
+use crate::questions::LateAnswer;
 use crate::request::{TurnFlags, TurnRequest};
 
 /// A message as it comes in.
@@ -36,6 +38,8 @@ pub struct Incoming {
     pub refuse_if_busy: bool,
     /// Somebody said yes to going on with a conversation that asks.
     pub confirmed: bool,
+    /// The message answers a question whose process is gone.
+    pub answers: Option<Box<LateAnswer>>,
 }
 
 #[derive(Debug, Clone)]
@@ -109,6 +113,7 @@ impl Hub {
         let wishes = &incoming.request;
         let mut request =
             settle_request(&mut tx, &incoming.flags, wishes, &conversation, &agent).await?;
+        self.may_run(&agent, &request)?;
         request.digest = (incoming.client_key.as_ref()).map(|_| digest_of(&incoming.text));
         let holder = holder.filter(|_| !busy);
         if conversation.opened_by.is_some() && incoming.refuse_if_busy {
@@ -120,6 +125,9 @@ impl Hub {
             Some(_) | None => self.clock.turn_id()?,
         };
         let message = self.clock.message_id()?;
+        if let Some(answer) = &incoming.answers {
+            answer.store(&mut tx, message, now).await?;
+        }
         let new = NewMessage {
             id: message,
             conversation: conversation.id,
@@ -163,6 +171,7 @@ impl Hub {
             Some(holder) => self.first_lease(&mut tx, turn, holder).await?,
             None => Lease::default(),
         };
+        let hold = Hold::new(turn);
         let claimed = match (placed, tx.turn(turn).await?) {
             (Some(message), Some(turn)) => Some(Box::new(Claimed {
                 turn,
@@ -172,6 +181,7 @@ impl Hub {
                 attempts: vec![],
                 taken_from: None,
                 lease,
+                hold,
             })),
             _ => None,
         };
@@ -367,6 +377,7 @@ mod tests {
             client_key: None,
             refuse_if_busy: false,
             confirmed: true,
+            answers: None,
         }
     }
 
@@ -380,6 +391,7 @@ mod tests {
             clock: Clock,
             machine: "m".into(),
             vault: None,
+            ceiling: None,
         };
         let earlier = TurnId::from_parts(1, [0; 10]);
         let ahead = hub.clock.turn_id().unwrap();

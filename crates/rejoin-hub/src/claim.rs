@@ -6,6 +6,7 @@ use rejoin_store::{Attempt, Conversation, StoredTurn, Tx};
 use crate::Hub;
 use crate::error::{Error, Result};
 use crate::figures;
+use crate::hold::Hold;
 use crate::lease::{Lease, Taking};
 use crate::request::TurnRequest;
 
@@ -32,6 +33,8 @@ pub struct Claimed {
     /// Who held it before, if it was taken over.
     pub taken_from: Option<String>,
     pub lease: Lease,
+    /// Registers the turn in this process for as long as a task works on it.
+    pub hold: Hold,
 }
 
 impl Hub {
@@ -52,6 +55,7 @@ impl Hub {
 
     /// Takes a queued turn; its message takes its place in the history.
     pub async fn claim(&self, turn: TurnId, holder: &str) -> Result<Claimed> {
+        let hold = Hold::new(turn);
         let mut tx = self.store.begin().await?;
         tx.claim_turn(turn, holder, self.clock.now()).await?;
         let stored = tx.turn(turn).await?.ok_or_else(gone)?;
@@ -63,7 +67,7 @@ impl Hub {
         tx.place_message(stored.message).await?;
         let lease = self.first_lease(&mut tx, turn, holder).await?;
         tx.commit().await?;
-        self.claimed(turn, lease).await
+        self.claimed(turn, lease, hold).await
     }
 
     /// Takes a turn whose holder is gone.
@@ -73,13 +77,14 @@ impl Hub {
         holder: &str,
         taking: Taking,
     ) -> Result<Claimed> {
+        let hold = Hold::new(turn.id);
         let mut tx = self.store.begin().await?;
         tx.take_over_turn(turn.id, turn.fence, holder).await?;
         let lease = self.lease_taken(&mut tx, turn, holder, taking).await?;
         tx.commit().await?;
         figures::taken_over();
         tracing::info!(turn = %turn.id, "took over a turn whose holder is gone");
-        let mut claimed = self.claimed(turn.id, lease).await?;
+        let mut claimed = self.claimed(turn.id, lease, hold).await?;
         claimed.taken_from.clone_from(&turn.holder);
         Ok(claimed)
     }
@@ -187,7 +192,7 @@ impl Hub {
             .is_some_and(|t| t.cancel))
     }
 
-    async fn claimed(&self, turn: TurnId, lease: Lease) -> Result<Claimed> {
+    async fn claimed(&self, turn: TurnId, lease: Lease, hold: Hold) -> Result<Claimed> {
         let mut read = self.store.read().await?;
         let turn = read.turn(turn).await?.ok_or_else(gone)?;
         let conversation = read
@@ -206,6 +211,7 @@ impl Hub {
             attempts,
             taken_from: None,
             lease,
+            hold,
         })
     }
 }

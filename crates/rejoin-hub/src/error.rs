@@ -1,6 +1,9 @@
 //! What the hub cannot do, by what the caller can do about it.
 
-use rejoin_core::ConversationId;
+use rejoin_core::{ConversationId, PermissionMode};
+
+use crate::ceiling::Beyond;
+use crate::questions::LateAnswer;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -27,6 +30,13 @@ pub enum Error {
     /// Its policy is `never`; its handle.
     #[error("{0} is set never to be continued")]
     NeverContinues(String),
+    /// More than the caller may ask for.
+    #[error("{what} needs the permission {needs}, and your ceiling is {ceiling}")]
+    AboveCeiling {
+        what: Beyond,
+        needs: PermissionMode,
+        ceiling: PermissionMode,
+    },
     /// A change of the history needs it to be idle; its handle.
     #[error("a turn of {0} is running")]
     Running(String),
@@ -44,6 +54,7 @@ pub enum Error {
     QuestionGone {
         conversation: ConversationId,
         text: String,
+        answer: Box<LateAnswer>,
     },
     /// There is one of that name, or none, or it cannot be a name.
     #[error("{0}")]

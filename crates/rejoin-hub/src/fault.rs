@@ -29,6 +29,11 @@ pub fn every() -> Option<Duration> {
     said("REJOIN_FAKE_EVERY")
 }
 
+/// How long a test lets a request wait for a turn that was told to stop.
+pub fn stops() -> Option<Duration> {
+    said("REJOIN_FAKE_STOPS")
+}
+
 fn said(name: &str) -> Option<Duration> {
     let said = || std::env::var(name).ok();
     let said = if cfg!(debug_assertions) { said() } else { None };

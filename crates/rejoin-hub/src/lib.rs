@@ -3,6 +3,7 @@
 //! [`HubLink`].
 
 mod accept;
+mod ceiling;
 mod change;
 mod chores;
 mod claim;
@@ -15,6 +16,7 @@ pub mod figures;
 mod find;
 mod finish;
 mod held_back;
+mod hold;
 mod lease;
 mod link;
 mod list;
@@ -34,9 +36,11 @@ mod view;
 
 use std::sync::Arc;
 
+use rejoin_core::PermissionMode;
 use rejoin_store::{Store, Vault};
 
 pub use accept::{Accepted, Incoming, Target};
+pub use ceiling::Beyond;
 pub use change::{Affected, Again, Changed, Continues, Doing, ForkView, ForkWish, Merged, Wish};
 pub use claim::{Claimed, Next};
 pub use clock::{Clock, rfc3339};
@@ -44,16 +48,17 @@ pub use deferred::{BeginAgain, DEFERRED, SoFar, is_deferred};
 pub use error::{Error, Result};
 pub use find::{Found, Named};
 pub use finish::{PinEnd, Settled};
+pub use hold::{Hold, is_worked_on};
 pub use lease::{Lease, Taking};
 pub use link::HubLink;
 pub use list::{ListView, ListWish, NewWish, WholeView};
 pub use named::{ExplainView, HitView, HitsView, NamedView, NextView, PlaceView, SearchWish, Want};
 pub use notify::{DeliveryView, Notification, NotifyWish};
 pub use outlook::{Candidate, FORK_FAILED, Outlook};
-pub use outside::{Adopted, TakenIn, WentOn};
+pub use outside::{Adopted, SessionNow, TakenIn, WentOn};
 pub use portable::{Came, ImportView, ImportWish};
 pub use progress::{AttemptPlan, BeginAttempt, Confirmed, Forked, LiveFrom, PinStart};
-pub use questions::{InboxView, QuestionView};
+pub use questions::{InboxView, LateAnswer, QuestionView};
 pub use rejoin_core::AnswerWish;
 pub use request::{FreshWish, TurnFlags, TurnRequest};
 pub use snapshots::{FAILED, LOCAL_ONLY, Offers, STORED};
@@ -70,4 +75,6 @@ pub struct Hub {
     pub namespace: Arc<str>,
     /// Where sessions are kept; none: nowhere but where their CLI does.
     pub vault: Option<Vault>,
+    /// The most that turns may be asked to do through it; none: anything.
+    pub ceiling: Option<PermissionMode>,
 }

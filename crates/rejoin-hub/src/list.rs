@@ -5,6 +5,7 @@ use rejoin_store::{AgentSettings, Conversation, ListFilter, NewConversation, Sea
 use serde::{Deserialize, Serialize};
 
 use crate::Hub;
+use crate::ceiling::Beyond;
 use crate::error::{Error, Result};
 use crate::view::{ConversationView, MessageView, SessionView, TurnView};
 
@@ -80,6 +81,7 @@ impl Hub {
                 "another conversation has the key `{key}`"
             )));
         }
+        self.may(Beyond::Turn, wish.permission)?;
         let id = self.clock.conversation_id()?;
         tx.add_conversation(&NewConversation {
             id,

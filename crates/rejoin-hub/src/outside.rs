@@ -3,11 +3,11 @@
 
 use rejoin_agents::Said;
 use rejoin_core::{
-    AgentName, ConversationId, Message, MessageState, Micros, PermissionMode, Pin, PinState, Role,
-    Scope, TurnId,
+    AgentName, ConversationId, FileMark, Message, MessageState, Micros, PermissionMode, Pin,
+    PinState, Role, Scope, TurnId,
 };
 use rejoin_store::{
-    Adoption, AgentSettings, Conversation, NewConversation, NewMessage, OUTSIDE, READ_ON, Tx,
+    Adoption, AgentSettings, Conversation, ExternalWords, NewConversation, NewMessage, OUTSIDE, Tx,
 };
 use serde_json::Value;
 
@@ -46,12 +46,39 @@ pub struct Adopted {
     pub scope: Scope,
 }
 
-/// A session that somebody went on with, as it was confirmed and as it was read now.
+/// A session that a user continued by hand, as it was confirmed and as it was read now.
 #[derive(Debug, Clone, Copy)]
 pub struct WentOn<'a> {
     pub was: &'a Pin,
-    /// None: it is not to be used again, but what was said there was said.
-    pub now: Option<&'a Pin>,
+    pub now: SessionNow<'a>,
+}
+
+/// State of a session file that is not as it was confirmed.
+#[derive(Debug, Clone, Copy)]
+pub enum SessionNow<'a> {
+    /// The session follows from what was confirmed, and is whole.
+    Whole(&'a Pin),
+    /// It follows, but its CLI could not continue it: the pin is retired.
+    Broken(&'a FileMark),
+    /// It follows from an older state only, or holds a turn that was not confirmed: the pin stays.
+    Copy(&'a FileMark),
+}
+
+impl<'a> SessionNow<'a> {
+    fn whole(self) -> Option<&'a Pin> {
+        match self {
+            Self::Whole(pin) => Some(pin),
+            Self::Broken(_) | Self::Copy(_) => None,
+        }
+    }
+
+    /// A file whose words are taken in without moving the pin.
+    fn beside(self) -> Option<&'a FileMark> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Broken(file) | Self::Copy(file) => Some(file),
+        }
+    }
 }
 
 const NOT_WHOLE: &str = "somebody went on with it outside, and did not leave it whole";
@@ -66,7 +93,8 @@ impl Hub {
         said: &[Said],
         session: WentOn<'_>,
     ) -> Result<TakenIn> {
-        let WentOn { was, now: pin } = session;
+        let WentOn { was, now: state } = session;
+        let pin = state.whole();
         let now = self.clock.now();
         let mut tx = self.store.begin().await?;
         match claimed {
@@ -81,6 +109,7 @@ impl Hub {
             // Another command has taken it in.
             return Ok(TakenIn::default());
         }
+        let said = &unknown(&mut tx, c, said, state.beside().is_none()).await?[..];
         let serves = was.state == PinState::Confirmed;
         if said.is_empty() {
             // Other bytes, and not a word more: it has seen what it had seen.
@@ -92,6 +121,9 @@ impl Hub {
                 }
                 None => false,
             };
+            if let Some(file) = state.beside() {
+                tx.note_read(was.id, file, now).await?;
+            }
             tx.commit().await?;
             return Ok(TakenIn {
                 moved,
@@ -107,13 +139,17 @@ impl Hub {
             Some(pin) => self.move_on(&mut tx, &conversation, pin, now).await?,
             None => false,
         };
-        if !moved {
-            // Only what can be read on from where it ends now is read on.
-            let why = pin.map_or(NOT_WHOLE, |_| READ_ON);
-            tx.retire_pin(was.id, why, now).await?;
-            if let Some(pin) = pin {
+        match state {
+            SessionNow::Whole(_) if moved => {}
+            SessionNow::Whole(pin) => {
+                tx.retire_read_on(was.id, now).await?;
                 tx.keep_read(pin, now).await?;
             }
+            SessionNow::Broken(file) => {
+                tx.retire_pin(was.id, NOT_WHOLE, now).await?;
+                tx.note_read(was.id, file, now).await?;
+            }
+            SessionNow::Copy(file) => tx.note_read(was.id, file, now).await?,
         }
         let message = match claimed {
             Some(claimed) => Some(tx.place_message(claimed.message.id).await?),
@@ -126,6 +162,18 @@ impl Hub {
             moved,
             message,
         })
+    }
+
+    /// Returns the words of a session that the history does not hold; see [`Self::take_in`].
+    pub async fn not_taken_in(
+        &self,
+        c: ConversationId,
+        said: &[Said],
+        now: SessionNow<'_>,
+    ) -> Result<Vec<Said>> {
+        let mut read = self.store.read().await?;
+        let known = read.external_words(c, earliest(said)).await?;
+        Ok(not_in(said, known, now.beside().is_none()))
     }
 
     /// A new conversation from what was said in a session.
@@ -241,6 +289,60 @@ impl Hub {
         pin.seen.last = tx.id_at(c, last).await?;
         Ok(tx.confirm_pin(&pin, now).await?)
     }
+}
+
+/// Returns the words that the history does not hold yet, removed messages included.
+async fn unknown(
+    tx: &mut Tx,
+    c: ConversationId,
+    said: &[Said],
+    follows: bool,
+) -> Result<Vec<Said>> {
+    if said.is_empty() {
+        return Ok(vec![]);
+    }
+    let known = tx.external_words(c, earliest(said)).await?;
+    Ok(not_in(said, known, follows))
+}
+
+/// Returns the time of the oldest words; the least there is if some have none.
+fn earliest(said: &[Said]) -> i64 {
+    let times = said.iter().map(|one| one.at.unwrap_or(i64::MIN));
+    times.min().unwrap_or(i64::MIN)
+}
+
+/// Words are known by who said them and when. Those without a time are known by their text, unless
+/// they follow (`follows`) what was confirmed: then the mark of the session tells that they are new.
+fn not_in(said: &[Said], mut known: Vec<ExternalWords>, follows: bool) -> Vec<Said> {
+    let mut new = vec![];
+    for one in said {
+        let mut one = one.clone();
+        let mut found = false;
+        while let Some(at) = known.iter().position(|words| {
+            let same = match one.at {
+                Some(at) => words.at == at,
+                None => !follows && words.text == one.text,
+            };
+            same && words.role == one.role
+        }) {
+            let words = known.remove(at);
+            found = true;
+            // An answer that was being written when it was read has grown since.
+            match one.text.strip_prefix(words.text.as_str()) {
+                Some(more) if one.role == Role::Assistant => {
+                    one.text = String::from(more.trim());
+                }
+                Some(_) | None => one.text.clear(),
+            }
+            if one.text.is_empty() {
+                break;
+            }
+        }
+        if !(found && one.text.is_empty()) {
+            new.push(one);
+        }
+    }
+    new
 }
 
 /// The pin is as it was when its session was read.

@@ -1,13 +1,14 @@
 //! What waits for a person: shown, and answered once.
 
 use rejoin_core::{
-    AnswerWish, Asked, ConversationId, Given, QuestionId, QuestionItem, QuestionKind,
-    QuestionState, TurnId, TurnStatus,
+    AnswerWish, Asked, Choice, ConversationId, Given, MessageId, PermissionMode, QuestionId,
+    QuestionItem, QuestionKind, QuestionState, TurnId, TurnStatus,
 };
-use rejoin_store::{StoredQuestion, StoredTurn};
+use rejoin_store::{NewAnswer, StoredQuestion, StoredTurn, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ceiling::Beyond;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
 use crate::{Hub, fault};
@@ -42,6 +43,34 @@ pub struct InboxView {
     pub status: String,
     pub asked_at: String,
     pub questions: Vec<QuestionView>,
+}
+
+/// An answer to a question whose process is gone. It is stored together with the message that it becomes.
+#[derive(Debug, Clone)]
+pub struct LateAnswer {
+    pub question: QuestionId,
+    pub given: Given,
+    pub by: String,
+    pub key: Option<String>,
+}
+
+impl LateAnswer {
+    /// Stores the answer, in the transaction that stores its message. The first one wins.
+    pub(crate) async fn store(&self, tx: &mut Tx, message: MessageId, now: i64) -> Result<()> {
+        let answer = NewAnswer {
+            question: self.question,
+            given: &self.given,
+            by: &self.by,
+            key: self.key.as_deref(),
+            now,
+        };
+        if tx.answer_gone_question(&answer, message).await? {
+            return Ok(());
+        }
+        let question = tx.question(self.question).await?;
+        let gone = || Error::NotFound(format!("there is no question {}", self.question));
+        Err(answered(&question.ok_or_else(gone)?))
+    }
 }
 
 impl Hub {
@@ -79,27 +108,46 @@ impl Hub {
         Ok(views)
     }
 
-    /// Says something to a question of a turn. The first to do so wins.
-    pub async fn answer(&self, turn: TurnId, wish: &AnswerWish) -> Result<QuestionView> {
+    /// Answers a question of a turn. The first answer wins. Returns the turn that shows what became of it:
+    /// the one that asked, or, for a repeated answer that became a message, the turn of that message.
+    pub async fn answer(&self, turn: TurnId, wish: &AnswerWish) -> Result<TurnId> {
         let mut tx = self.store.begin().await?;
         let stored = tx.turn(turn).await?;
         let stored = stored.ok_or_else(|| Error::NotFound(format!("there is no turn {turn}")))?;
         let asked = tx.questions(turn).await?;
+        if let Some(before) = asked.iter().find(|q| is_repeated(q, wish)) {
+            return repeated(&mut tx, before, wish).await;
+        }
         let question = one(&stored, &asked, wish)?;
         let checked = question.asked.check(wish);
         let given = checked.map_err(|no| Error::Usage(no.to_string()))?;
         match question.state {
-            QuestionState::Pending => {}
+            QuestionState::Pending => {
+                self.may_answer(&stored, question.asked.kind, &given)?;
+            }
             QuestionState::Answered => return Err(answered(question)),
             QuestionState::Gone => {
                 return Err(Error::QuestionGone {
                     conversation: stored.conversation,
                     text: question.asked.in_words(&given),
+                    answer: Box::new(LateAnswer {
+                        question: question.id,
+                        given,
+                        by: wish.by.clone(),
+                        key: wish.client_key.clone(),
+                    }),
                 });
             }
         }
         let (id, now) = (question.id, self.clock.now());
-        tx.answer_question(id, &given, &wish.by, now).await?;
+        tx.answer_question(&NewAnswer {
+            question: id,
+            given: &given,
+            by: &wish.by,
+            key: wish.client_key.as_deref(),
+            now,
+        })
+        .await?;
         let call = &question.asked.call_id;
         let event = rejoin_core::EventBody::answered(call, id, &given, &wish.by);
         tx.add_events(stored.conversation, turn, now, &[event])
@@ -108,11 +156,18 @@ impl Hub {
         fault::point("before_answered");
         tx.commit().await?;
         fault::point("after_answered");
-        let mut question = question.clone();
-        question.state = QuestionState::Answered;
-        question.given = Some(given);
-        question.by = Some(wish.by.clone());
-        Ok(question_view(question))
+        Ok(turn)
+    }
+
+    /// Refuses an answer that lets an agent do more than the caller may ask for. An approval permits one call
+    /// of a turn in which a person decides, so it needs the ceiling `ask`.
+    fn may_answer(&self, turn: &StoredTurn, kind: QuestionKind, given: &Given) -> Result<()> {
+        self.may_steer(turn)?;
+        let approval = kind == QuestionKind::Approval && given.decision != Choice::Deny;
+        if approval {
+            self.may(Beyond::Approval, PermissionMode::Ask)?;
+        }
+        Ok(())
     }
 
     /// Everything that one run of a turn asked, or those that it goes on from.
@@ -121,6 +176,24 @@ impl Hub {
         found.retain(|q| q.attempt <= attempt);
         Ok(found)
     }
+}
+
+fn is_repeated(question: &StoredQuestion, wish: &AnswerWish) -> bool {
+    wish.client_key.is_some() && question.answer_key == wish.client_key
+}
+
+/// An answer that came before, under the same key. Another answer under that key is refused.
+async fn repeated(tx: &mut Tx, before: &StoredQuestion, wish: &AnswerWish) -> Result<TurnId> {
+    let given = before.asked.check(wish).ok();
+    if given.is_none() || given != before.given {
+        let key = wish.client_key.clone().unwrap_or_default();
+        return Err(Error::KeyReused(key));
+    }
+    let message = match before.answer_message {
+        Some(message) => tx.message(message).await?,
+        None => None,
+    };
+    Ok(message.map_or(before.turn, |message| message.turn))
 }
 
 /// The question that is meant.

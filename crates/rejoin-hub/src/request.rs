@@ -1,6 +1,8 @@
 //! What the sender asked for beyond the text: kept with the turn, so that whoever runs it later
 //! runs the same.
 
+use std::path::Path;
+
 use rejoin_core::{AgentName, Envelope, Fresh, Micros, PermissionMode, Policy, Request};
 use rejoin_store::{AgentSettings, Conversation};
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,9 @@ pub struct TurnRequest {
     pub raw: bool,
     pub keep_background: bool,
     pub timeout_ms: Option<u64>,
+    /// How long the agent may print nothing; zero: for ever. None: as configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
     pub max_cost: Option<Micros>,
     pub context_threshold: f64,
     pub breaker: u32,
@@ -32,6 +37,10 @@ pub struct TurnRequest {
     /// The trace that it is part of (W3C Trace Context).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// Folders that the turn must stay beneath, by their real paths; none: any folder. Compared with the folder
+    /// that the turn enters, whenever it runs and whoever runs it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
     /// Of the message as it was sent, where the same may be sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -50,6 +59,7 @@ impl Default for TurnRequest {
             raw: false,
             keep_background: false,
             timeout_ms: None,
+            idle_ms: None,
             max_cost: None,
             context_threshold: policy.context_threshold,
             breaker: policy.breaker,
@@ -58,6 +68,7 @@ impl Default for TurnRequest {
             instructions: None,
             notify_url: None,
             traceparent: None,
+            roots: vec![],
             digest: None,
         }
     }
@@ -78,6 +89,11 @@ impl TurnRequest {
         let fits = |c: u8| c.is_ascii_hexdigit() || c == b'-';
         let fits = !given.is_empty() && given.len() <= 100 && given.bytes().all(fits);
         fits.then(|| given.to_owned())
+    }
+
+    /// Says if the turn may work in the folder with this real path.
+    pub fn may_enter(&self, real: &Path) -> bool {
+        self.roots.is_empty() || self.roots.iter().any(|root| real.starts_with(root))
     }
 
     pub fn policy(&self) -> Policy {

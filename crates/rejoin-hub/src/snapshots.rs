@@ -138,16 +138,6 @@ impl Hub {
         Ok(kept)
     }
 
-    /// Is one of these prompts one that a turn of ours sent to that session?
-    pub async fn sent(&self, pin: PinId, prompts: &[String]) -> Result<bool> {
-        if prompts.is_empty() {
-            return Ok(false);
-        }
-        let mut read = self.store.read().await?;
-        let ours = read.prompts_of(pin).await?;
-        Ok(prompts.iter().any(|prompt| ours.contains(prompt)))
-    }
-
     /// It could not be saved; tried again later.
     pub async fn unsaved(&self, pin: PinId, why: &str) -> Result<()> {
         let mut tx = self.store.begin().await?;

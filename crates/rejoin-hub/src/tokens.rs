@@ -1,5 +1,6 @@
 //! Tokens: made once, shown once, known by their hash.
 
+use rejoin_core::PermissionMode;
 use rejoin_store::{NewToken, Token, TokenScope};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,8 @@ pub struct TokenWish {
     pub namespace: String,
     /// In microseconds from now.
     pub expires_in: Option<i64>,
+    /// None: the configured ceiling holds.
+    pub max_permission: Option<PermissionMode>,
 }
 
 /// Told once, when it is made.
@@ -30,6 +33,9 @@ pub struct NewTokenView {
     pub scope: String,
     pub namespace: String,
     pub expires_at: Option<String>,
+    /// The most it may ask for: `read-only`, `ask`, `edit` or `full`; none: the daemon's `[serve] max_permission`.
+    #[serde(default)]
+    pub max_permission: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,6 +49,9 @@ pub struct TokenView {
     pub used_at: Option<String>,
     /// `good`, `expired` or `revoked`.
     pub state: String,
+    /// The most it may ask for: `read-only`, `ask`, `edit` or `full`; none: the daemon's `[serve] max_permission`.
+    #[serde(default)]
+    pub max_permission: Option<String>,
 }
 
 impl Hub {
@@ -65,6 +74,7 @@ impl Hub {
             namespace: &wish.namespace,
             now,
             expires_at,
+            max_permission: wish.max_permission,
         };
         let mut tx = self.store.begin().await?;
         if !tx.add_token(&new).await? {
@@ -80,6 +90,7 @@ impl Hub {
             scope: wish.scope.to_string(),
             namespace: wish.namespace.clone(),
             expires_at: expires_at.map(rfc3339),
+            max_permission: wish.max_permission.map(|mode| mode.to_string()),
         })
     }
 
@@ -139,6 +150,7 @@ fn view(token: Token, now: i64) -> TokenView {
         expires_at: token.expires_at.map(rfc3339),
         used_at: token.used_at.map(rfc3339),
         state: state.into(),
+        max_permission: token.max_permission.map(|mode| mode.to_string()),
     }
 }
 

@@ -14,8 +14,13 @@ impl Hub {
     pub async fn edit(&self, id: MessageId, text: &str, doing: Doing) -> Result<Changed> {
         let c = self.conversation_of(id).await?;
         let mut change = self.begin_change(c).await?;
+        self.may_have(&change.conversation)?;
         let tx = &mut change.tx;
         let stored = tx.message(id).await?.ok_or_else(removed)?;
+        // Another caller may have queued it with more permissions than the conversation has.
+        if let Some(turn) = tx.turn(stored.turn).await?.filter(|t| !t.status.ended()) {
+            self.may_steer(&turn)?;
+        }
         let mut message = stored.message;
         let was = std::mem::replace(&mut message.text, text.to_owned());
         let mut made = Made {
@@ -44,6 +49,7 @@ impl Hub {
     pub async fn truncate(&self, id: MessageId, doing: Doing) -> Result<Changed> {
         let c = self.conversation_of(id).await?;
         let mut change = self.begin_change(c).await?;
+        self.may_have(&change.conversation)?;
         let from = place_of(&mut change.tx, id).await?;
         let removed = self.cut(&mut change.tx, c, from).await?;
         let made = Made {
@@ -63,6 +69,7 @@ impl Hub {
     /// `rejoin reset`: the sessions are not used again, the messages stay.
     pub async fn reset(&self, c: ConversationId, doing: Doing) -> Result<(u64, Changed)> {
         let mut change = self.begin_change(c).await?;
+        self.may_have(&change.conversation)?;
         let now = self.clock.now();
         let pins = change.tx.retire_all_pins(c, RESET, now).await?;
         let retired = pins.len() as u64;

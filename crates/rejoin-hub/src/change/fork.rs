@@ -88,6 +88,7 @@ impl Hub {
         if let Some(mut child) = tx.conversation(id).await? {
             child.settings.clone_from(&parent.settings);
             child.fresh = parent.fresh;
+            self.may_have(&child)?;
             tx.keep_conversation(&child).await?;
         }
         if let Some(key) = &wish.client_key {

@@ -52,6 +52,8 @@ impl Hub {
         let mut change = self.begin_change(into).await?;
         let tx = &mut change.tx;
         let other = must_be_idle(tx, from).await?;
+        self.may_have(&change.conversation)?;
+        self.may_have(&other)?;
         let shared = tx.shared_roots(from, into).await?;
         if shared > 0 {
             return Err(Error::Conflict(format!(

@@ -10,6 +10,7 @@ use crate::Hub;
 use crate::accept::{Accepted, settle_request, to_json};
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
+use crate::hold::Hold;
 use crate::request::{FreshWish, TurnFlags, TurnRequest};
 
 /// A message as it was before it was run again.
@@ -85,6 +86,7 @@ impl Hub {
             wishes.instructions = wishes.instructions.or(was.instructions);
         }
         let mut request = settle_request(tx, &flags, &wishes, &conversation, &agent).await?;
+        self.may_run(&agent, &request)?;
         request.fresh = Some(FreshWish::Retry);
         tx.add_turn(&NewTurn {
             id: turn,
@@ -110,6 +112,7 @@ impl Hub {
         let claimed = message
             .zip(stored_turn)
             .map(|(message, turn)| Claimed {
+                hold: Hold::new(turn.id),
                 turn,
                 conversation,
                 message,

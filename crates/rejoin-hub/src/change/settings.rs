@@ -134,6 +134,10 @@ impl Hub {
         for wish in wishes {
             apply(&mut now, wish);
         }
+        let permits = |wish: &Wish| matches!(wish, Wish::Permission(_) | Wish::Tools(..));
+        if wishes.iter().any(permits) {
+            self.may_have(&now)?;
+        }
         if let Some(key) = &now.key
             && let Some(other) = change.tx.conversation_by_key(&now.namespace, key).await?
             && other.id != c

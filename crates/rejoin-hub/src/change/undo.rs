@@ -17,6 +17,9 @@ impl Hub {
         };
         let reverted = self.revert(&mut change.tx, c, &last).await?;
         change.tx.mark_undone(last.id, self.clock.now()).await?;
+        // An earlier setting may permit more than the present one.
+        let restored = change.tx.conversation(c).await?;
+        self.may_have(&restored.ok_or_else(super::gone)?)?;
         let made = Made {
             kind: "undo",
             undo: None,
