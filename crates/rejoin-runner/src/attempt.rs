@@ -14,6 +14,7 @@ use rejoin_store::TurnRecord;
 
 use crate::config::{Asks, RunnerConfig};
 use crate::error::{Error, Result};
+use crate::foreign_file;
 use crate::fork::{Seed, forks};
 use crate::holder::Holder;
 use crate::hook::with_hook;
@@ -115,7 +116,7 @@ impl<L: HubLink> Preparing<'_, L> {
         }
         let origin = text(&seed.origin())?;
         let home = text(&looked.home)?;
-        let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+        let read = |file: &str| foreign_file::read_setting(looked.home.join(file));
         let tool_servers = looked.adapter.tool_servers(&read);
         let host = self.host(plan, &prompt_id);
         let turn = claimed.turn.id.to_string();
@@ -135,6 +136,8 @@ impl<L: HubLink> Preparing<'_, L> {
             model: claimed.request.model.as_deref(),
             envelope: &claimed.request.envelope,
             tool_servers: &tool_servers,
+            repository: looked.repository,
+            memory: &looked.memory,
             extra_args: &looked.settings.args,
             max_cost: claimed.request.max_cost,
             raw: claimed.request.raw,
@@ -163,6 +166,7 @@ impl<L: HubLink> Preparing<'_, L> {
             record.notes.extend(aside.map(kept));
         }
         record.caught_up_by = caught_up_by;
+        record.notes.extend(ignored_note(plan, &looked.ignored));
         let chosen_by = command.chosen_by.unwrap_or(looked.adapter.chosen_by());
         let asked = self.asked(plan, chosen_by);
         record.session_id = asked.then(|| session.to_string());
@@ -362,4 +366,24 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::Internal(format!("{} is not UTF-8", path.display())))
+}
+
+/// Says of a new session that files of the repository do not count in it.
+fn ignored_note(plan: &TurnPlan, ignored: &[PathBuf]) -> Option<String> {
+    if plan.session().is_some() {
+        return None;
+    }
+    match ignored {
+        [] => None,
+        [file] => {
+            let name = file.file_name()?.to_string_lossy();
+            Some(format!("{name} of the repository ignored (rejoin trust)"))
+        }
+        files => {
+            let count = files.len();
+            Some(format!(
+                "{count} files of the repository ignored (rejoin trust)"
+            ))
+        }
+    }
 }

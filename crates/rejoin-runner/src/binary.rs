@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rejoin_agents::{Adapter, Facts, Neutral};
+use rejoin_agents::{Adapter, Contained, Facts, Neutral};
 use rejoin_core::{Runtime, TotalsScope};
 use rejoin_hub::HubLink;
 
@@ -43,7 +43,8 @@ pub async fn find(
     })?;
     let identity = identity(&path).map_err(Error::io(format!("looking at {}", path.display())))?;
     let known = link.binary(&identity).await?;
-    if let Some(facts) = known.filter(|facts| facts.usage.is_some()) {
+    let complete = |facts: &Facts| facts.usage.is_some() && facts.contained.is_some();
+    if let Some(facts) = known.filter(complete) {
         return Ok(Binary {
             path,
             identity,
@@ -75,6 +76,7 @@ fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
         totals: TotalsScope::PerRun,
         usage: Some(TotalsScope::PerRun),
         neutral: Neutral::ByPlace,
+        contained: Some(Contained::NoFlags),
         rows: vec![],
         proven_at: None,
     };
@@ -139,6 +141,7 @@ pub(crate) async fn find_out(
         totals,
         usage,
         neutral,
+        contained,
         late,
     } = prove(config, adapter, path, &runtime).await;
     let said = adapter.totals();
@@ -161,6 +164,7 @@ pub(crate) async fn find_out(
         totals,
         usage: Some(usage),
         neutral,
+        contained: Some(contained),
         rows: vec![],
         proven_at: None,
     };

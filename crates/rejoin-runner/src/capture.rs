@@ -14,6 +14,7 @@ use rejoin_store::{
 };
 
 use crate::error::Result;
+use crate::foreign_file;
 use crate::marks;
 use crate::session::Sessions;
 use crate::turn::Runner;
@@ -275,7 +276,7 @@ impl Capture<'_> {
         };
         captured.based_on = base.filter(|_| !known.is_empty()).map(|(s, _)| s.id);
         let from = ChunkList(known.clone()).length();
-        let mut file = fs_err::File::open(&path).map_err(unreadable)?;
+        let mut file = foreign_file::open(&path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
         file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
         let rest = mark.length.saturating_sub(from);
@@ -346,7 +347,7 @@ impl Capture<'_> {
                 continue;
             }
             // One that goes away meanwhile was not needed.
-            let Ok(mut file) = fs_err::File::open(&whole) else {
+            let Ok(mut file) = foreign_file::open(&whole) else {
                 continue;
             };
             let mut hashed = Hashed {

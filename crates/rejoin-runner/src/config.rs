@@ -18,6 +18,8 @@ pub struct AgentConfig {
     pub pass_env: Vec<String>,
     /// False: never resume with this agent.
     pub resume: Option<bool>,
+    /// How long it may print nothing; zero: for ever.
+    pub idle_timeout: Option<Duration>,
 }
 
 /// What the user says of a model (`[models.NAME]`).

@@ -19,7 +19,7 @@ use crate::hook;
 use crate::in_use::in_use;
 use crate::look::{Looked, look};
 use crate::meanwhile::Running;
-use crate::pump::{Pump, Pumped, reader_of};
+use crate::pump::{Pump, Pumped, idle_limit, reader_of};
 use crate::settle::{self, PutOff, Written, clear_away, settle};
 use crate::shim::void;
 use crate::turn::Runner;
@@ -246,6 +246,7 @@ impl Runner {
             resumed: true,
             child: Some(child),
             cancel,
+            idle: idle_limit(&self.config, claimed),
             wake: &self.wake,
         };
         let attempt = Attempt {
@@ -359,6 +360,9 @@ impl Runner {
             session: &plan.session,
             model: request.model.as_deref(),
             envelope: &request.envelope,
+            folder: &looked.folder.path,
+            repository: looked.repository,
+            memory: &looked.memory,
             extra_args: &looked.settings.args,
             max_cost: request.max_cost.map(left),
         });

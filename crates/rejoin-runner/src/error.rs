@@ -28,6 +28,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The daemon's roots do not allow the folder that the turn would enter.
+    #[error("the working folder is not beneath one that this daemon allows")]
+    OutsideRoots,
     /// `--no-reseed`: nothing was sent.
     #[error("the session cannot be resumed ({why}), and --no-reseed forbids telling a new one")]
     WouldReseed { why: Reason },

@@ -9,6 +9,7 @@ use rejoin_hub::{Error as HubError, TurnView};
 use rejoin_store::{ArchiveError, BadArchive, Error as StoreError};
 
 use crate::Error as RunnerError;
+use crate::repository::TRUST_HINT;
 use codes::Code;
 
 /// Why a command failed.
@@ -136,6 +137,9 @@ impl From<RunnerError> for Failure {
             }
             RunnerError::NotThatAgent { .. } => Self::new(codes::AGENT_MISSING, text),
             RunnerError::Folder { path, source } => Self::folder(&path, &source),
+            RunnerError::OutsideRoots => {
+                Self::new(codes::FORBIDDEN, text).try_this("[serve] roots in the configuration")
+            }
             RunnerError::WouldReseed { .. } => would_reseed(&text),
             RunnerError::Envelope(_) => envelope(&text),
             RunnerError::InUse { .. } => in_use(&text),
@@ -184,6 +188,12 @@ impl From<HubError> for Failure {
                 format!("{text}; this message was not kept"),
             )
             .try_this(format!("rejoin set {handle} continue=auto")),
+            HubError::AboveCeiling {
+                what,
+                needs,
+                ceiling,
+            } => Self::new(codes::FORBIDDEN, text + "; nothing was changed or sent")
+                .try_this(what.advice(needs, ceiling)),
             HubError::Running(handle) => Self::new(
                 codes::BUSY,
                 format!("{text}; nothing was changed, cancel it first"),
@@ -288,7 +298,11 @@ fn would_reseed(why: &str) -> Failure {
 }
 
 fn envelope(why: &str) -> Failure {
-    Failure::new(codes::ENVELOPE, format!("{why}; {NOT_KEPT}"))
+    let failure = Failure::new(codes::ENVELOPE, format!("{why}; {NOT_KEPT}"));
+    if why.contains(TRUST_HINT) {
+        return failure.try_this("rejoin trust --dry-run");
+    }
+    failure
 }
 
 fn in_use(why: &str) -> Failure {

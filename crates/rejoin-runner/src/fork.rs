@@ -13,6 +13,7 @@ use rejoin_hub::TurnRequest;
 use crate::binary::Binary;
 use crate::error::{Error, Result};
 use crate::folder::make_private;
+use crate::foreign_file;
 use crate::look::{Looked, SessionLook};
 use crate::marks;
 use crate::session::Sessions;
@@ -140,7 +141,7 @@ impl Seed<'_> {
         let place = place.ok_or_else(|| io::Error::other("it has no place"))?;
         let target = self.sessions.home.join(place);
         put_copy(&from, &target)?;
-        let read = |file: &str| fs_err::read(self.sessions.home.join(file)).ok();
+        let read = |file: &str| foreign_file::read_setting(self.sessions.home.join(file));
         let Moving::Rewrite(statements) = self.sessions.adapter.moving(&self.at, &read) else {
             return Ok(());
         };

@@ -38,6 +38,12 @@ impl Holder {
         })
     }
 
+    /// True if this names the calling process.
+    pub fn is_me(&self) -> bool {
+        let pid = nix::unistd::getpid().as_raw();
+        self.pid == pid && Self::me().is_ok_and(|me| me == *self)
+    }
+
     /// True if this very process still runs (a zombie does not).
     pub fn is_alive(&self) -> bool {
         let alive = tree::read(self.pid).is_some_and(|it| it.start == self.start && !it.zombie);
@@ -81,7 +87,8 @@ mod tests {
     #[test]
     fn says_and_reads_itself() {
         let me = Holder::me().unwrap();
-        assert!(me.is_alive());
+        assert!(me.is_alive() && me.is_me());
+        assert!(!Holder::of(1).is_ok_and(|other| other.is_me()));
         assert_eq!(me.to_string().parse(), Ok(me.clone()));
         let json = serde_json::to_string(&me).unwrap();
         assert_eq!(serde_json::from_str::<Holder>(&json).unwrap(), me);

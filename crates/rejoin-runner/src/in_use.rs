@@ -6,8 +6,13 @@ use std::path::Path;
 use rejoin_agents::{Adapter, OPEN_MARKER};
 use rejoin_core::SessionId;
 
+use crate::foreign_file;
 use crate::holder::Holder;
 use crate::process::tree;
+
+/// At most so many notes of a CLI are read, of at most so many bytes each.
+const NOTES: usize = 10_000;
+const NOTE: u64 = 1 << 20;
 
 /// A process that has this session open. None of ours is running: the turn before this one has
 /// ended, and at most one runs at a time.
@@ -58,7 +63,11 @@ fn noted(adapter: &'static dyn Adapter, home: &Path, session: &SessionId) -> Opt
     let notes = fs_err::read_dir(home.join(adapter.live_marks()?)).ok()?;
     notes
         .flatten()
-        .filter_map(|note| adapter.live_mark(&fs_err::read(note.path()).ok()?))
+        .take(NOTES)
+        .filter_map(|note| {
+            let bytes = foreign_file::read_regular(note.path(), NOTE).ok()?;
+            adapter.live_mark(&bytes)
+        })
         .find(|mark| mark.session == *session && alive(mark.pid))
         .map(|mark| mark.pid)
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use rejoin_core::{ConversationId, TurnId, TurnStatus};
-use rejoin_hub::{Claimed, Hub, Taking, figures};
+use rejoin_hub::{Claimed, Hub, Taking, figures, is_worked_on};
 use rejoin_store::{Conversation, StoredTurn};
 
 use crate::error::{Error, Result};
@@ -30,8 +30,8 @@ struct Hold<'a> {
     /// Where it was held first.
     place: Option<&'a str>,
     until: Option<i64>,
-    /// The marker of its processes.
-    turn: Option<String>,
+    /// The turn that is held; none: a conversation that is open.
+    turn: Option<TurnId>,
 }
 
 /// Whose a turn is, for somebody in this place.
@@ -44,7 +44,7 @@ pub(crate) async fn hands(hub: &Hub, here: &Place, turn: &StoredTurn) -> Result<
         holder: turn.holder.as_deref(),
         place: turn.place.as_deref(),
         until: turn.lease_until,
-        turn: Some(turn.id.to_string()),
+        turn: Some(turn.id),
     };
     whose(hub, here, &hold).await
 }
@@ -69,7 +69,12 @@ async fn whose(hub: &Hub, here: &Place, hold: &Hold<'_>) -> Result<Hands> {
             Hands::Free(taking)
         }
     };
-    let alive = holder.as_ref().is_some_and(|h| h.process.is_alive());
+    let process = holder.as_ref().map(|holder| &holder.process);
+    // This process lives, but holds only the turns that one of its tasks works on.
+    let alive = match hold.turn {
+        Some(turn) if process.is_some_and(Holder::is_me) => is_worked_on(turn),
+        Some(_) | None => process.is_some_and(Holder::is_alive),
+    };
     let place = match &holder {
         Some(HolderAt { place, .. }) => place.clone(),
         None => hold.place.and_then(|place| place.parse().ok()),
@@ -86,8 +91,8 @@ async fn whose(hub: &Hub, here: &Place, hold: &Hold<'_>) -> Result<Hands> {
     // Another home of the one machine that uses this store, or that machine by another name: its
     // processes can be seen.
     let runs = || {
-        let turn = hold.turn.as_deref();
-        turn.is_some_and(|turn| !leftovers::marked(turn).is_empty())
+        let turn = hold.turn.map(|turn| turn.to_string());
+        turn.is_some_and(|turn| !leftovers::marked(&turn).is_empty())
     };
     Ok(lives(alive || runs(), Taking::Silent))
 }

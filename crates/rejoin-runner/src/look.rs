@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Overlay, SessionAt, compose_env};
+use rejoin_agents::{Adapter, Memory, Overlay, RepositoryConfig, SessionAt, compose_env};
 use rejoin_core::{
-    Capability, EnvelopeFact, FileMark, Folder, FolderFact, PermissionMode, Pin, PinFacts,
-    PinState, Request, Seen, SessionFact, Situation, SnapshotFact,
+    Capability, EnvelopeFact, FileMark, Folder, FolderFact, Pin, PinFacts, PinState, Request, Seen,
+    SessionFact, Situation, SnapshotFact,
 };
 use rejoin_hub::{Candidate, HubLink, Offers, Outlook, TurnRequest};
 use rejoin_store::Snapshot;
@@ -15,10 +15,13 @@ use crate::binary::{self, Binary};
 use crate::config::{AgentConfig, RunnerConfig};
 use crate::error::{Error, Result};
 use crate::folder;
+use crate::foreign_file;
 use crate::fork::can_fork;
 use crate::in_use::in_use;
+use crate::repository;
 use crate::restore::Staged;
 use crate::session::Sessions;
+use crate::trust::TrustList;
 
 /// What was found.
 pub struct Looked {
@@ -39,6 +42,12 @@ pub struct Looked {
     pub(crate) snapshot: SnapshotFact,
     pub(crate) staged: Option<Staged>,
     elsewhere: bool,
+    /// Whether the repository's configuration of the CLI counts.
+    pub(crate) repository: RepositoryConfig,
+    /// Files of the repository that the CLI is kept from.
+    pub(crate) ignored: Vec<PathBuf>,
+    /// Memory files that the CLI does not read by itself.
+    pub(crate) memory: Memory,
     pub cannot: Option<String>,
     cannot_resume: Option<String>,
 }
@@ -95,6 +104,10 @@ pub async fn look(
         binary,
         folder,
     } = ground(link, config, agent, &request.workdir).await?;
+    // A link may have taken the folder's place since the message was accepted.
+    if !request.may_enter(Path::new(&folder.path)) {
+        return Err(Error::OutsideRoots);
+    }
     let settings = config.agent(agent);
     let env = environment(config, adapter);
     let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
@@ -103,10 +116,24 @@ pub async fn look(
         .ok_or_else(|| Error::Internal(format!("{agent} has no home: HOME is not set")))?;
     let overlay = adapter.overlay(&var);
     let as_root = nix::unistd::geteuid().is_root() && var("IS_SANDBOX").is_none();
+    let (here, user) = (Path::new(&folder.path), var("HOME").map(PathBuf::from));
+    let standing = repository::standing(
+        adapter,
+        request.envelope.mode,
+        binary.facts.contained,
+        &repository::scan(adapter, here, user.as_deref()),
+        || TrustList::load(&config.home),
+    );
+    let memory = match standing.config {
+        RepositoryConfig::Ignored => {
+            repository::unread_memory(adapter, here, user.as_deref(), &home)
+        }
+        RepositoryConfig::Obeyed => Memory::default(),
+    };
     let cannot = adapter
         .express(&request.envelope, as_root)
         .err()
-        .or_else(|| hazard(adapter, request, &folder));
+        .or(standing.refused);
     let session = outlook
         .best()
         .map(|candidate| look_at(adapter, &home, &folder, candidate))
@@ -162,6 +189,9 @@ pub async fn look(
         overlay,
         outlook,
         session,
+        repository: standing.config,
+        ignored: standing.ignored,
+        memory,
         cannot,
         cannot_resume: adapter.cannot_resume(),
     })
@@ -172,33 +202,20 @@ pub(crate) fn is_here(pin: &Pin, machine: &str, home: &Path) -> bool {
     pin.machine == machine && (pin.home.is_empty() || Path::new(&pin.home) == home)
 }
 
-/// What the repository brings along that the CLI would obey, whatever the turn may do.
-fn hazard(adapter: &dyn Adapter, request: &TurnRequest, folder: &Folder) -> Option<String> {
-    if request.envelope.mode == PermissionMode::Full {
-        return None;
-    }
-    let here = Path::new(&folder.path);
-    let root = folder::git_root(here);
-    let above = here.ancestors();
-    above
-        .take_while(|f| *f == here || root.as_ref().is_some_and(|root| f.starts_with(root)))
-        .find_map(|place| {
-            let read = |file: &str| fs_err::read(place.join(file)).ok();
-            let list = |folder: &str| {
-                let entries = fs_err::read_dir(place.join(folder)).into_iter().flatten();
-                let names = entries.flatten().map(|entry| entry.file_name());
-                names.filter_map(|name| name.into_string().ok()).collect()
-            };
-            adapter.hazard(place == here, &read, &list)
-        })
-}
-
 /// What of our environment the CLI gets, and what the configuration adds.
 pub fn environment(config: &RunnerConfig, adapter: &dyn Adapter) -> Vec<(String, String)> {
     let settings = config.agent(adapter.name());
+    let var = |name: &str| {
+        let set = settings.env.iter().find(|(n, _)| n == name);
+        let set = set.or_else(|| config.env.iter().find(|(n, _)| n == name));
+        set.map(|(_, value)| value.clone())
+    };
+    let mut rules = adapter.environment();
+    let read = |file: &Path| foreign_file::read_setting(file);
+    rules.aws_login = adapter.aws_login(&var, &read);
     let mut env = compose_env(
         config.env.clone(),
-        &adapter.environment(),
+        &rules,
         &settings.pass_env,
         &settings.env,
     );
@@ -255,7 +272,7 @@ fn look_at(
 }
 
 fn provider_here(adapter: &'static dyn Adapter, home: &Path, provider: Option<&str>) -> bool {
-    let read = |file: &str| fs_err::read(home.join(file)).ok();
+    let read = |file: &str| foreign_file::read_setting(home.join(file));
     provider.is_none_or(|provider| adapter.provider_here(provider, &read))
 }
 

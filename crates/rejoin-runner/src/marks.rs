@@ -7,9 +7,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use fs_err::File;
 use rejoin_core::{FileMark, SessionFact};
 
+use crate::foreign_file;
 use line::Line;
 
 mod line;
@@ -74,7 +74,7 @@ pub fn read_on(
     before: Option<&FileMark>,
     mut line: impl FnMut(&[u8]),
 ) -> io::Result<FileMark> {
-    let mut file = File::open(home.join(path))?;
+    let mut file = foreign_file::open(home.join(path))?;
     let from = before.map_or(0, |m| m.length);
     let known = before.and_then(|m| Hash::parse(&m.hash));
     // Only of the same file can the beginning be taken for read.
@@ -151,7 +151,8 @@ pub fn cut_back(home: &Path, mark: &FileMark) -> io::Result<FileMark> {
             "what was confirmed has changed",
         ));
     }
-    let file = fs_err::OpenOptions::new().write(true).open(&path)?;
+    let mut options = fs_err::OpenOptions::new();
+    let file = foreign_file::open_to_change(&path, options.write(true))?;
     let meta = file.metadata()?;
     if meta.len() != mark.length {
         file.set_len(mark.length)?;
@@ -187,7 +188,7 @@ fn each_confirmed(
     mark: &FileMark,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<bool> {
-    let mut file = File::open(path)?.take(mark.length);
+    let mut file = foreign_file::open(path)?.take(mark.length);
     let mut fold = Fold {
         blocks: [0; 32],
         block: Vec::with_capacity(BLOCK),

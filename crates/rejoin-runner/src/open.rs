@@ -20,6 +20,7 @@ use rejoin_store::Conversation;
 use crate::attempt::text;
 use crate::binary;
 use crate::error::{Error, Result};
+use crate::foreign_file;
 use crate::in_use::in_use;
 use crate::look::{Looked, look};
 use crate::overlay;
@@ -205,7 +206,7 @@ impl Runner {
             }
             None => String::new(),
         };
-        let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+        let read = |file: &str| foreign_file::read_setting(looked.home.join(file));
         let list = |folder: &str| {
             let entries = fs_err::read_dir(looked.home.join(folder))
                 .into_iter()
@@ -222,6 +223,8 @@ impl Runner {
             model: opening.request.model.as_deref(),
             envelope: &opening.request.envelope,
             tool_servers: &adapter.tool_servers(&read),
+            repository: looked.repository,
+            memory: &looked.memory,
             extra_args: &looked.settings.args,
             help: &help,
             list: &list,

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
+use crate::foreign_file;
 use rejoin_agents::Overlay;
 
 /// Brings it up to date. Runs at the same time, for other conversations, may do so too.
@@ -11,7 +12,8 @@ pub(crate) fn lay(overlay: &Overlay) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&overlay.to)?;
     for (name, rewrite) in overlay.rewritten {
-        let own = match fs_err::read(overlay.from.join(name)) {
+        let own = match foreign_file::read_regular(overlay.from.join(name), foreign_file::SETTINGS)
+        {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
@@ -67,7 +69,7 @@ fn link_entries(from: &Path, to: &Path, which: impl Fn(&str) -> bool) -> io::Res
 
 /// Whole or not at all, and only if it differs: somebody may be reading it.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs_err::read(path).is_ok_and(|there| there == bytes) {
+    if foreign_file::read_setting(path).is_some_and(|there| there == bytes) {
         return Ok(());
     }
     let mut temp = tempfile::Builder::new()

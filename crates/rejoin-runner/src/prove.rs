@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rejoin_agents::{Adapter, Neutral, ProofEnv};
+use rejoin_agents::{Adapter, Contained, Neutral, ProofEnv};
 use rejoin_core::{Micros, Outcome, Runtime, TotalsScope};
 use rejoin_hub::Clock;
 use rejoin_model::{ModelServer, Options, Step, StepUsage};
@@ -37,6 +37,7 @@ pub(crate) struct Proof {
     pub(crate) totals: TotalsScope,
     pub(crate) usage: TotalsScope,
     pub(crate) neutral: Neutral,
+    pub(crate) contained: Contained,
     /// A run took too long: it showed nothing.
     pub(crate) late: bool,
 }
@@ -47,6 +48,7 @@ const NOTHING: Proof = Proof {
     totals: TotalsScope::Unproven,
     usage: TotalsScope::Unproven,
     neutral: Neutral::ByJoiner,
+    contained: Contained::Untested,
     late: false,
 };
 
@@ -83,6 +85,14 @@ async fn two_turns(
     fs_err::create_dir_all(&folder).ok()?;
     let canary = scratch.path().join("canary.txt");
     fs_err::write(&canary, CANARY).ok()?;
+    let marker = scratch.path().join("ran");
+    let hostile = adapter.hostile_repository(marker.to_str()?);
+    put_files(&folder, &hostile)?;
+    let contained = || match (hostile.is_empty(), marker.exists()) {
+        (true, _) => Contained::NoFlags,
+        (false, true) => Contained::Broken,
+        (false, false) => Contained::Proven,
+    };
     let scripts = [
         ("proof-dear".to_owned(), vec![answer(ANSWER, DEAR)]),
         ("proof-cheap".to_owned(), vec![answer("second answer", 1)]),
@@ -132,6 +142,7 @@ async fn two_turns(
         return Some(Proof {
             tried: true,
             neutral,
+            contained: contained(),
             ..NOTHING
         });
     };
@@ -168,6 +179,7 @@ async fn two_turns(
         totals,
         usage,
         neutral,
+        contained: contained(),
         late: false,
     })
 }
@@ -195,12 +207,18 @@ fn ready(
 ) -> Option<(Env, Option<String>)> {
     fs_err::create_dir_all(home).ok()?;
     let setup = adapter.proof(&ProofEnv { url, home })?;
-    for (file, text) in &setup.files {
-        let file = home.join(file);
-        fs_err::create_dir_all(file.parent()?).ok()?;
-        fs_err::write(file, text).ok()?;
-    }
+    put_files(home, &setup.files)?;
     let mut env = vec![("PATH".to_owned(), path.to_owned())];
     env.extend(setup.env);
     Some((env, setup.model))
+}
+
+/// Writes files beneath a folder, each by its path there.
+fn put_files(folder: &Path, files: &[(String, String)]) -> Option<()> {
+    for (file, text) in files {
+        let file = folder.join(file);
+        fs_err::create_dir_all(file.parent()?).ok()?;
+        fs_err::write(file, text).ok()?;
+    }
+    Some(())
 }

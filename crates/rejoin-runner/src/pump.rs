@@ -1,11 +1,13 @@
 //! Follows one run: what the CLI prints becomes events, committed together with how far the spool
 //! was read; what it asks is answered; when it ends, everything is there.
 
+mod idle;
+mod news;
 mod reading;
 mod talk;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rejoin_agents::{End as AgentEnd, EndCause, Ran, StreamParser};
 use rejoin_core::{Class, EventBody, Failure, Outcome, SessionId};
@@ -18,9 +20,12 @@ use crate::leftovers;
 use crate::process::ShimChild;
 use crate::recover::told_to_stop;
 use crate::shim::{Begun, End, KNOWS_LEASES, Order, Why, begun, void};
-use crate::shim_link::{News, ShimLink};
+use crate::shim_link::ShimLink;
 use crate::spool::{Piece, SpoolReader};
 use crate::warm;
+use idle::Idle;
+pub(crate) use idle::limit as idle_limit;
+use news::{SOON, news, tell};
 use reading::Spools;
 pub use reading::{is_led, reader_of};
 use talk::{Batch, Talk};
@@ -33,12 +38,6 @@ const LOOK_FOR_ANSWERS: Duration = Duration::from_millis(200);
 
 /// How often what a hook tells is looked for, where there may be one.
 const LOOK_ASIDE: Duration = Duration::from_millis(100);
-
-/// How soon a shim that does not listen (yet, or any more) is looked at again, at first and later.
-const SOON: Duration = Duration::from_millis(1);
-const LATER: Duration = Duration::from_millis(40);
-/// Should news ever get lost, they are late by no more than this.
-const SAFETY: Duration = Duration::from_secs(1);
 
 /// A run that is over.
 pub struct Pumped {
@@ -66,6 +65,8 @@ pub struct Pump<'a, L> {
     pub resumed: bool,
     pub child: Option<ShimChild>,
     pub cancel: watch::Receiver<bool>,
+    /// How long the CLI may print nothing; none: for ever.
+    pub idle: Option<Duration>,
     pub wake: &'a watch::Sender<u64>,
 }
 
@@ -78,7 +79,8 @@ impl<L: HubLink> Pump<'_, L> {
         let mut shim: Option<ShimLink> = None;
         let (mut cancelled, mut told, mut skipped) = (false, false, 0);
         let (mut wrong, mut stopped) = (false, false);
-        let (mut leased, mut heard) = (None, Instant::now());
+        let (mut leased, mut idle) = (None, Idle::new(self.idle, self.folder));
+        let mut too_long = false;
         let mut pause = SOON;
         let mut cancel = self.cancel.clone();
         let mut wake = self.wake.subscribe();
@@ -88,13 +90,15 @@ impl<L: HubLink> Pump<'_, L> {
         let end = loop {
             // First how it ended, then what it said: nothing can come in between.
             let end = self.ended()?;
-            let came = self.read_on(&mut out, parser.as_mut(), &mut talk).await?;
+            let came = self
+                .read_on(&mut out, parser.as_mut(), &mut talk, &mut idle)
+                .await?;
             skipped += came.skipped;
             wrong |= came.wrong;
             if came.heard {
-                heard = Instant::now();
+                idle.heard();
             }
-            if parser.patience().is_some_and(|most| heard.elapsed() > most) {
+            if parser.patience().is_some_and(|most| idle.silence() > most) {
                 parser.give_up();
                 wrong = true;
             }
@@ -120,8 +124,9 @@ impl<L: HubLink> Pump<'_, L> {
                     None => self.interrupt_by_signal(),
                 };
             }
+            too_long = too_long || idle.is_exceeded(talk.waits());
             // Said until it was heard: the shim may not have listened yet.
-            if cancelled && !told {
+            if (cancelled || too_long) && !told {
                 told = match shim {
                     Some(_) => tell(&mut shim, Order::Interrupt).await,
                     None => self.interrupt_by_signal(),
@@ -162,7 +167,9 @@ impl<L: HubLink> Pump<'_, L> {
     pub async fn attend(mut self, mut parser: Box<dyn StreamParser>) -> Result<()> {
         let mut out = Spools::of(self.folder);
         let mut talk = self.talk().await?;
-        self.read_on(&mut out, parser.as_mut(), &mut talk).await?;
+        let mut idle = Idle::new(None, self.folder);
+        self.read_on(&mut out, parser.as_mut(), &mut talk, &mut idle)
+            .await?;
         let mut shim = self.reach().await;
         talk.say(&mut shim).await;
         Ok(())
@@ -185,6 +192,7 @@ impl<L: HubLink> Pump<'_, L> {
         out: &mut Spools,
         parser: &mut dyn StreamParser,
         talk: &mut Talk,
+        idle: &mut Idle,
     ) -> Result<Came> {
         let mut batch = Batch::default();
         let mut came = Came::default();
@@ -200,6 +208,7 @@ impl<L: HubLink> Pump<'_, L> {
             came.skipped += line.skipped;
             came.heard = true;
             let said = parser.line(&line.bytes);
+            idle.see(&said);
             let fresh = line.end > self.committed;
             if fresh {
                 self.log(&said);
@@ -259,7 +268,8 @@ impl<L: HubLink> Pump<'_, L> {
         let (end, cause) = match end {
             Ended::Seen(end) => {
                 let end = warm::seen(self.folder, end);
-                let cause = cause(&end, cancelled || self.claimed.turn.cancel);
+                let cancelled = cancelled || self.claimed.turn.cancel;
+                let cause = idle::cause(self.folder, &end, cancelled);
                 (end, cause)
             }
             Ended::Unseen => (End::default(), EndCause::Unseen),
@@ -282,6 +292,9 @@ impl<L: HubLink> Pump<'_, L> {
             let class = Class::Lost;
             Outcome::Lost(Failure { class, message })
         };
+        if cause == EndCause::IdleLimit && !matches!(ran.outcome, Outcome::Succeeded) {
+            ran.outcome = idle::outcome(self.idle);
+        }
         let failed = matches!(ran.outcome, Outcome::Failed(_));
         // The CLI's word for having been interrupted is not the cause.
         if end.why == Why::LeaseRanOut && !matches!(ran.outcome, Outcome::Succeeded) {
@@ -448,49 +461,4 @@ fn every(period: Duration) -> tokio::time::Interval {
 enum Ended {
     Seen(End),
     Unseen,
-}
-
-/// Waits until there may be something new. The shim says so itself: the kernel takes ten
-/// milliseconds to give up a watch on a folder, at the end of every turn.
-async fn news(shim: &mut Option<ShimLink>, pause: &mut Duration) {
-    match shim {
-        Some(link) => {
-            if matches!(
-                tokio::time::timeout(SAFETY, link.news()).await,
-                Ok(News::HungUp)
-            ) {
-                *shim = None;
-            }
-            *pause = SOON;
-        }
-        None => {
-            tokio::time::sleep(*pause).await;
-            *pause = (*pause * 2).min(LATER);
-        }
-    }
-}
-
-/// True if it was heard. A shim that does not listen any more is about to end.
-async fn tell(shim: &mut Option<ShimLink>, order: Order) -> bool {
-    let Some(link) = shim else { return false };
-    let heard = link.order(order).await.is_ok();
-    if !heard {
-        *shim = None;
-    }
-    heard
-}
-
-fn cause(end: &End, cancelled: bool) -> EndCause {
-    match end.why {
-        Why::Exited if cancelled => EndCause::Cancelled,
-        Why::Exited => EndCause::ByItself,
-        Why::Wall => EndCause::WallLimit,
-        Why::Idle => EndCause::IdleLimit,
-        Why::Stopped | Why::Interrupted => EndCause::Cancelled,
-        Why::SpoolFull => EndCause::SpoolFull,
-        Why::DiskFull => EndCause::DiskFull,
-        Why::NotStarted => EndCause::NotStarted,
-        // What it last said is all there is.
-        Why::LeaseRanOut => EndCause::Unseen,
-    }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::lease::{Hands, hands, is_open};
 use crate::left::{Left, from_another_boot, left};
 use crate::meanwhile::Running;
-use crate::pump::{Pump, is_led, reader_of};
+use crate::pump::{Pump, idle_limit, is_led, reader_of};
 use crate::settle::{Written, clear_away, refused_cleanly};
 use crate::turn::{IfBusy, Runner};
 use crate::warm::{see_off, unheard, was_silent};
@@ -374,6 +374,7 @@ impl Runner {
             resumed: plan.continues(),
             child: None,
             cancel,
+            idle: idle_limit(&self.config, claimed),
             wake: &self.wake,
         }
     }

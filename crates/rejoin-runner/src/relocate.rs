@@ -5,6 +5,7 @@ use rejoin_core::{Envelope, FileMark, Pin, SessionFact, SessionId};
 use rejoin_hub::{Clock, Confirmed};
 
 use crate::error::{Error, Result};
+use crate::foreign_file;
 use crate::look::Looked;
 use crate::session::Sessions;
 use crate::whole::{keep_aside, put_copy};
@@ -69,7 +70,7 @@ fn bring(
         session,
         pin: &pin.id.to_string(),
     };
-    let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+    let read = |file: &str| foreign_file::read_setting(looked.home.join(file));
     let copied = |path: String| {
         let file = FileMark {
             path,

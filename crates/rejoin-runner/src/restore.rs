@@ -16,6 +16,7 @@ use rejoin_store::{Lost, Manifest, ManifestFile, Snapshot, Unusable, Vault};
 
 use crate::error::{Error, Result};
 use crate::folder::make_private;
+use crate::foreign_file;
 use crate::fork::private;
 use crate::look::Looked;
 use crate::marks::{self, Folded};
@@ -272,7 +273,7 @@ impl Staged {
             session: &now.session,
             pin: &now.id.to_string(),
         };
-        let read = |file: &str| fs_err::read(looked.home.join(file)).ok();
+        let read = |file: &str| foreign_file::read_setting(looked.home.join(file));
         let place = place(looked.adapter, &at, &main.path, &read);
         let path = place.ok_or_else(|| Error::Internal("a session without a place".into()))?;
         let state = PinState::Confirmed;

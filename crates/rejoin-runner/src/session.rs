@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rejoin_agents::{Adapter, Place, Reading, Records, SessionAt};
 use rejoin_core::{FileMark, SessionFact, SessionId};
 
+use crate::foreign_file;
 use crate::fork::private;
 use crate::marks;
 
@@ -35,6 +36,10 @@ impl Sessions<'_> {
                 .iter()
                 .find_map(|folder| find(self.home, folder, &begins, &ends)),
         }
+    }
+
+    pub fn is_database(&self) -> bool {
+        matches!(self.adapter.records(), Records::Database { .. })
     }
 
     /// Compares with what was confirmed. Reads only what it must.
@@ -135,7 +140,7 @@ impl Sessions<'_> {
         for other in named(&folder, &begins, &ends) {
             let other = folder.join(other);
             let is_it = file.as_ref() == Some(&other);
-            let Some(bytes) = fs_err::read(&other).ok().filter(|_| !is_it) else {
+            let Some(bytes) = foreign_file::read_setting(&other).filter(|_| !is_it) else {
                 continue;
             };
             let mut reader = self.adapter.reader(None);
@@ -152,8 +157,12 @@ impl Sessions<'_> {
     /// Adds what makes its CLI replay each thing once.
     pub fn mend(&self, path: &str) -> io::Result<()> {
         let file = self.home.join(path);
-        if let Some(more) = self.adapter.mend(&fs_err::read(&file)?) {
-            let mut file = fs_err::OpenOptions::new().append(true).open(file)?;
+        if let Some(more) = self
+            .adapter
+            .mend(&foreign_file::read_regular(&file, foreign_file::SESSION)?)
+        {
+            let mut options = fs_err::OpenOptions::new();
+            let mut file = foreign_file::open_to_change(&file, options.append(true))?;
             io::Write::write_all(&mut file, &more)?;
             file.sync_all()?;
         }

@@ -56,6 +56,12 @@ pub use spec::{End, Leftover, Spec, Why};
 /// Exit code of a shim that came second: the run was begun or voided by somebody else.
 pub const ALREADY_BEGUN: i32 = 75;
 
+/// How long, and how often, the shim tries to write `end.json`; on a full disk longer and less often.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
+const DISK: Duration = Duration::from_hours(24);
+const DISK_PAUSE: Duration = Duration::from_millis(500);
+
 /// Runs the turn in `folder`, or in the one that is named on stdin later (`-`), and returns the exit
 /// code; 0 means that `end.json` is written, or that no turn was named.
 ///
@@ -201,7 +207,12 @@ fn start_cli(spec: &Spec, env: &[CString], stdio: [RawFd; 3]) -> io::Result<i32>
     let home = fs_err::File::open(".")?.into_file();
     chdir(&spec.dir)
         .map_err(|error| io::Error::other(format!("folder {}: {error}", spec.dir.display())))?;
-    let started = launch(program, &argv, env, stdio, Group::Own);
+    // The path was resolved when the folder was checked: a link that took its place leads elsewhere.
+    let entered = std::env::current_dir();
+    let started = match entered {
+        Ok(entered) if entered == spec.dir => launch(program, &argv, env, stdio, Group::Own),
+        Ok(_) | Err(_) => Err(io::Error::other("the working folder was replaced")),
+    };
     fchdir(home.as_fd())?;
     match started {
         Ok(pid) => Ok(pid.as_raw()),
@@ -237,17 +248,26 @@ fn ended_so(ended: Ended, why: Why) -> End {
     }
 }
 
-/// The last thing; tried for a while, because a full disk may get room again.
+/// Writes `end.json`, as the last step. A full disk may get room again: it is waited for, because
+/// without this file nobody knows how the turn ended.
 fn write_end(end: &End) -> io::Result<()> {
     let text = serde_json::to_vec(end)?;
-    let mut tries = 0;
+    let since = Instant::now();
     loop {
-        match spec::put(Path::new("end.json"), &text) {
-            Err(error) if tries < 20 && error.kind() != io::ErrorKind::NotFound => {
-                tries += 1;
-                thread::sleep(Duration::from_millis(100));
-            }
-            result => return result,
+        let error = match spec::put(Path::new("end.json"), &text) {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let kind = error.kind();
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&kind);
+        let (patience, pause) = if full {
+            (DISK, DISK_PAUSE)
+        } else {
+            (PATIENCE, PAUSE)
+        };
+        if kind == io::ErrorKind::NotFound || since.elapsed() > patience {
+            return Err(error);
         }
+        thread::sleep(pause);
     }
 }

@@ -19,7 +19,7 @@ use crate::meanwhile::Running;
 use crate::outside::Taken;
 use crate::place::Place;
 use crate::process::ShimChild;
-use crate::pump::{Pump, Pumped, reader_of};
+use crate::pump::{Pump, Pumped, idle_limit, reader_of};
 use crate::settle::{Written, clear_away, refused_cleanly};
 use crate::shim::void;
 use crate::warm::{Host, Rest, is_live, see_off, unheard, was_silent};
@@ -81,9 +81,21 @@ impl Runner {
         self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From claim to end. An error means that nothing was run: the message was taken back, or, if
-    /// it could not even be tried, its turn ended `failed`.
+    /// Runs a turn from claim to end. After an error of the hub the turn may be anywhere in between: it is
+    /// not held any more, and the next task that finds it takes it up. After any other error nothing was
+    /// run: the message was taken back, or its turn ended `failed`.
     pub(crate) async fn run(
+        &self,
+        claimed: &Claimed,
+        if_busy: IfBusy,
+        cancel: watch::Receiver<bool>,
+    ) -> Result<Stands> {
+        let ran = self.run_held(claimed, if_busy, cancel).await;
+        claimed.hold.release();
+        ran
+    }
+
+    async fn run_held(
         &self,
         claimed: &Claimed,
         if_busy: IfBusy,
@@ -171,6 +183,7 @@ impl Runner {
                 resumed: prepared.plan.continues(),
                 child: Some(child),
                 cancel: cancel.clone(),
+                idle: idle_limit(&self.config, claimed),
                 wake: &self.wake,
             };
             let attempt = attempt_of(&prepared, &plan);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rejoin_agents::Records;
 
 use crate::folder::make_private;
+use crate::foreign_file;
 use crate::session::database::beside_it;
 
 /// Makes room: what lies there is moved aside, with its log, or goes. Gives its new name.
@@ -81,7 +82,7 @@ fn temp(target: &Path) -> io::Result<PathBuf> {
 
 /// Where that ends halfway nothing stays.
 fn copied_to(from: &Path, temp: &Path) -> io::Result<()> {
-    let copied = fs_err::copy(from, temp);
+    let copied = foreign_file::copy(from, temp);
     if copied.is_err() {
         let _gone = fs_err::remove_file(temp);
     }

@@ -10,6 +10,7 @@ use rejoin_core::SessionId;
 
 use super::{Adoption, Terms, Wanted};
 use crate::error::{Error, Result};
+use crate::foreign_file;
 use crate::in_use::in_use;
 use crate::look::environment;
 use crate::turn::Runner;
@@ -137,12 +138,12 @@ impl Drop for Temp {
 }
 
 fn compare(there: &Path, came: &Path) -> io::Result<Beside> {
-    let mut there = match fs_err::File::open(there) {
+    let mut there = match foreign_file::open(there) {
         Ok(there) => there,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Beside::Nothing),
         Err(e) => return Err(e),
     };
-    let mut came = fs_err::File::open(came)?;
+    let mut came = foreign_file::open(came)?;
     let (old, new) = (there.metadata()?.len(), came.metadata()?.len());
     let (mut one, mut other) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     let mut left = old.min(new);

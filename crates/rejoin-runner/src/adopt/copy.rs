@@ -8,6 +8,7 @@ use rejoin_agents::{Adapter, Kept, Moving, OwnSessions, Place, SessionAt};
 
 use super::find::{Found, lines};
 use super::read::{Whole, at_home};
+use crate::foreign_file;
 use crate::session::Sessions;
 use crate::session::database::{self, Taking};
 
@@ -25,7 +26,7 @@ pub(super) async fn copy(
     home: &Path,
     at: &SessionAt<'_>,
 ) -> io::Result<Copied> {
-    let read = |file: &str| fs_err::read(home.join(file)).ok();
+    let read = |file: &str| foreign_file::read_setting(home.join(file));
     let from = found.home.join(&found.path);
     let moving = adapter.moving(at, &read);
     let name = found.path.rsplit('/').next().unwrap_or(&found.path);

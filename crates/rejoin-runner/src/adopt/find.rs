@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rejoin_agents::{Adapter, Kept, OwnSessions, SessionHead};
 
 use crate::config::RunnerConfig;
+use crate::foreign_file;
 use crate::look::environment;
 use crate::session::{database, folders, named};
 
@@ -132,14 +133,14 @@ fn file(
     let meta = fs_err::metadata(&at)
         .ok()
         .filter(std::fs::Metadata::is_file)?;
-    let read = |file: &str| fs_err::read(home.join(file)).ok();
+    let read = |file: &str| foreign_file::read_setting(home.join(file));
     let mut reader = adapter.head(path, folder, &read);
     if path.ends_with(DOCUMENT) {
-        let bytes = fs_err::read(&at).ok().filter(|_| meta.len() <= WHOLE)?;
+        let bytes = foreign_file::read_regular(&at, WHOLE).ok()?;
         let lines = adapter.as_lines(&bytes)?;
         lines.split(|b| *b == b'\n').any(|line| reader.line(line));
     } else {
-        let mut lines = BufReader::new(fs_err::File::open(&at).ok()?.take(BEGINNING));
+        let mut lines = BufReader::new(foreign_file::open(&at).ok()?.take(BEGINNING));
         let mut line = vec![];
         while lines.read_until(b'\n', &mut line).ok()? > 0 {
             if reader.line(line.strip_suffix(b"\n").unwrap_or(&line)) {
@@ -181,7 +182,7 @@ fn rows(adapter: &'static dyn Adapter, home: &Path, name: &str, heads: &'static 
 
 /// The lines of a session, whole; those of a document in today's form.
 pub(super) fn lines(adapter: &dyn Adapter, file: &Path) -> io::Result<Vec<u8>> {
-    let bytes = fs_err::read(file)?;
+    let bytes = foreign_file::read_regular(file, foreign_file::SESSION)?;
     if file.to_string_lossy().ends_with(DOCUMENT) {
         let lines = adapter.as_lines(&bytes);
         return lines.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not readable"));

@@ -1,6 +1,6 @@
 //! What was said since in a session that is known already.
 
-use rejoin_core::{ConversationId, PinState};
+use rejoin_core::ConversationId;
 use rejoin_hub::Claimed;
 use rejoin_store::Adoption as Kept;
 
@@ -158,22 +158,27 @@ impl Runner {
         Ok(pin?.is_none())
     }
 
-    /// By the pin: of one that is not used any more nothing is taken in.
+    /// Counts the words that are new in a session of ours, retired or not.
     async fn in_place(&self, session: &OutsideSession) -> Result<usize> {
         if session.own.copied {
             return Ok(0);
         }
         let id = session.head.session.as_str();
-        let pin = {
+        let agent = session.agent.as_str();
+        let watched = {
             let mut read = self.hub.store.read().await?;
-            let pin = read.pin_of_session(session.agent.as_str(), id).await;
-            pin?
+            let watched = read.watched_session(agent, id).await;
+            watched?
         };
-        let confirmed = pin.and_then(|(_, stored)| stored.pin);
-        let confirmed = confirmed.filter(|pin| pin.state == PinState::Confirmed);
-        let Some(pin) = confirmed else { return Ok(0) };
-        let more = self.went_on(&pin).await;
-        Ok(more.map_or(0, |(_, reading)| reading.said().len()))
+        let Some((c, watch)) = watched else {
+            return Ok(0);
+        };
+        let mut new = 0;
+        for grown in self.went_on(&watch).await? {
+            let said = self.hub.not_taken_in(c, &grown.said, grown.now()).await?;
+            new += said.len();
+        }
+        Ok(new)
     }
 
     /// The session itself, looked for anew.

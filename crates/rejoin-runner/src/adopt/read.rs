@@ -7,6 +7,7 @@ use rejoin_agents::{Adapter, Kept, OwnSessions, Reading, Said, SessionAt};
 use rejoin_core::{FileMark, Role, SessionId};
 
 use super::find::{BEGINNING, Found, lines};
+use crate::foreign_file;
 use crate::marks;
 use crate::session::Sessions;
 use crate::session::database::{self, Taking};
@@ -153,7 +154,7 @@ fn lineage(
     else {
         return false;
     };
-    let Ok(bytes) = fs_err::read(&file) else {
+    let Ok(bytes) = foreign_file::read_regular(&file, foreign_file::SESSION) else {
         return false;
     };
     let mut lines = bytes
@@ -172,7 +173,7 @@ fn lineage(
 fn first_line(file: &Path) -> io::Result<Vec<u8>> {
     use io::{BufRead as _, Read as _};
     let mut line = vec![];
-    let beginning = fs_err::File::open(file)?.take(BEGINNING);
+    let beginning = foreign_file::open(file)?.take(BEGINNING);
     io::BufReader::new(beginning).read_until(b'\n', &mut line)?;
     Ok(line.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(line))
 }

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rejoin_agents::{Adapter, ChosenBy, End, Forking, Neutral, Place, Ran, RunOrder, SessionAt};
+use rejoin_agents::{
+    Adapter, ChosenBy, End, Forking, Memory, Neutral, Place, Ran, RepositoryConfig, RunOrder,
+    SessionAt,
+};
 use rejoin_core::{
     AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts,
     Material, Message, MessageId, MessageState, Outcome, Pin, PinFacts, PinId, PinState, Policy,
@@ -202,6 +205,8 @@ impl Bench<'_> {
             model: self.model,
             envelope: &Envelope::default(),
             tool_servers: &[],
+            repository: RepositoryConfig::Ignored,
+            memory: &Memory::default(),
             // A proof is of the binary: what the user adds may lead it away from the model here.
             extra_args: &[],
             max_cost: None,

@@ -1,6 +1,6 @@
 //! Every capability that rejoin relies on, tried on one binary; no key, no tokens, no network.
 
-use rejoin_agents::{ProofRow, ProofState};
+use rejoin_agents::{Contained, ProofRow, ProofState};
 use rejoin_core::{Outcome, PermissionMode, TotalsScope, TurnId};
 use rejoin_model::{ModelServer, Options, Step, ToolCall};
 
@@ -14,6 +14,7 @@ use crate::leftovers;
 pub const ROWS: &[(&str, Weight)] = &[
     ("start", Weight::Resume),
     ("text is data", Weight::Alone),
+    ("repository not obeyed", Weight::Alone),
     ("resume", Weight::Resume),
     ("scope of its totals", Weight::Alone),
     ("cut back after a failed turn", Weight::Resume),
@@ -190,6 +191,8 @@ impl Play<'_> {
             broken,
             "`/clear` and `@file` reached the model as text",
         );
+        let (state, evidence) = contained(self.subject.facts.contained);
+        rows.add("repository not obeyed", state, evidence);
         let text = format!("{} #s:proof-2", word(2));
         let said = self.say(&text, PermissionMode::Edit).await?;
         let words = [word(1), answer(1), word(2)];
@@ -374,6 +377,28 @@ impl Play<'_> {
             rows.judge(what, broken, evidence);
         }
         Ok(())
+    }
+}
+
+/// The row of a proof that was made when the binary was first seen.
+fn contained(proof: Option<Contained>) -> (ProofState, &'static str) {
+    match proof {
+        Some(Contained::Proven) => (
+            ProofState::Proven,
+            "hooks, servers and helpers of a hostile repository did not run",
+        ),
+        Some(Contained::Broken) => (
+            ProofState::Broken,
+            "a hostile repository ran a program; such repositories are refused",
+        ),
+        Some(Contained::NoFlags) => (
+            ProofState::NotTried,
+            "no flag for it: such repositories are refused",
+        ),
+        Some(Contained::Untested) | None => (
+            ProofState::NotTried,
+            "no turn showed it: such repositories are refused",
+        ),
     }
 }
 

@@ -128,6 +128,7 @@ impl<'a> Stage<'a> {
         };
         let hub = Hub {
             namespace: "".into(),
+            ceiling: None,
             store: Store::open_sqlite(&config.home.join("rejoin.db"))
                 .await
                 .ok()?,
@@ -212,6 +213,7 @@ impl<'a> Stage<'a> {
             client_key: None,
             refuse_if_busy: true,
             confirmed: true,
+            answers: None,
         };
         server.clear();
         let hub = &self.runner.hub;
@@ -253,7 +255,7 @@ impl<'a> Stage<'a> {
         let there = self.home_in(server, &dir.path().join("home"))?;
         let target = there.join(&file);
         fs_err::create_dir_all(target.parent()?).ok()?;
-        fs_err::copy(home.join(&file), target).ok()?;
+        crate::foreign_file::copy(&home.join(&file), &target).ok()?;
         for name in ["rejoin.db", "rejoin.db-wal"] {
             let from = self.dir.path().join("rejoin").join(name);
             if from.exists() {

@@ -41,6 +41,10 @@ impl Runner {
     ) -> Result<Now> {
         let holder = self.holder()?;
         self.hub.hold_open(conversation.id, &holder).await?;
+        if let Err(error) = self.take_in(conversation.id, None).await {
+            self.hub.release_open(conversation.id, &holder).await?;
+            return Err(error);
+        }
         let done = self
             .restore_held(conversation, agent, request, &holder)
             .await;

@@ -6,6 +6,7 @@ use std::path::Path;
 use rejoin_agents::{Adapter, Moving, Place, Records, SessionAt};
 use rejoin_core::FileMark;
 
+use crate::foreign_file;
 use crate::marks;
 use crate::session::Sessions;
 use crate::session::database::beside_it;
@@ -79,7 +80,7 @@ pub(super) fn leads_out(root: &Path, path: &str) -> bool {
 
 pub(super) fn hash_of(path: &Path) -> Option<String> {
     let mut hasher = blake3::Hasher::new();
-    let mut file = fs_err::File::open(path).ok()?;
+    let mut file = foreign_file::open(path).ok()?;
     io::copy(&mut file, &mut hasher).ok()?;
     Some(hasher.finalize().to_hex().to_string())
 }
@@ -93,7 +94,7 @@ pub(super) fn held_elsewhere(
 ) -> bool {
     let target = sessions.home.join(&mark.path);
     let begins = || -> io::Result<bool> {
-        let mut here = fs_err::File::open(&target)?;
+        let mut here = foreign_file::open(&target)?;
         let mut there = fs_err::File::open(staged)?.take(here.metadata()?.len());
         let (mut one, mut other) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
         loop {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rejoin_core::{FileMark, SessionFact};
 use rusqlite::{Connection, OpenFlags, Params, Statement, TransactionBehavior, params_from_iter};
 
+use crate::foreign_file;
 use crate::marks;
 
 /// Whoever wrote to it is gone, or rests: all else waits meanwhile.
@@ -142,7 +143,7 @@ pub(super) fn mark(home: &Path, path: &str) -> io::Result<FileMark> {
 
 /// A copy, as confirmed or not at all.
 pub(super) fn save(home: &Path, mark: &FileMark, to: &Path) -> io::Result<()> {
-    fs_err::copy(home.join(&mark.path), to)?;
+    foreign_file::copy(&home.join(&mark.path), to)?;
     same(to, mark)
 }
 
@@ -183,6 +184,10 @@ fn same(copy: &Path, mark: &FileMark) -> io::Result<()> {
 
 #[expect(clippy::disallowed_methods, reason = "this is the place for sessions")]
 fn open(path: &Path, flags: OpenFlags) -> io::Result<Connection> {
+    // A new database is no file yet.
+    if fs_err::metadata(path).is_ok() {
+        foreign_file::open(path)?;
+    }
     let at = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(io::Error::other)?;
     at.busy_timeout(BUSY).map_err(io::Error::other)?;
@@ -204,7 +209,7 @@ fn close(at: Connection) -> io::Result<()> {
 
 fn is_database(path: &Path) -> bool {
     let mut head = [0; 16];
-    let file = fs_err::File::open(path);
+    let file = foreign_file::open(path);
     file.and_then(|mut file| file.read_exact(&mut head)).is_ok() && &head == b"SQLite format 3\0"
 }
 

@@ -317,10 +317,12 @@ impl Run<'_> {
             return vec![];
         };
         let mut theirs = Reading::default();
-        let mut mine = true;
+        let (mut mine, mut sent) = (true, false);
         for entry in &reading.entries {
             if let ReadEntry::Prompt { id, .. } = entry {
-                mine = *id == self.plan.prompt;
+                // The prompt was sent once: the same words again are a user's.
+                mine = *id == self.plan.prompt && !sent;
+                sent |= mine;
             }
             if !mine {
                 theirs.entries.push(entry.clone());
@@ -330,7 +332,9 @@ impl Run<'_> {
     }
 
     pub(super) fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
-        if reading.prompts.iter().any(|id| *id != self.plan.prompt) {
+        let own = |entry: &&ReadEntry| matches!(entry, ReadEntry::Prompt { id, .. } if *id == self.plan.prompt);
+        let twice = reading.entries.iter().filter(own).count() > 1;
+        if twice || reading.prompts.iter().any(|id| *id != self.plan.prompt) {
             return Err("somebody else went on with it".into());
         }
         Ok(())

@@ -14,6 +14,9 @@ use nix::unistd::{geteuid, getpid};
 use serde::Serialize;
 
 use super::order::{Grew, Hello, Order, Reply, VERSION};
+use super::spec::Spec;
+use crate::descent::{self, Descent};
+use crate::process::tree;
 
 /// The listening socket and its clients.
 #[derive(Debug)]
@@ -85,7 +88,9 @@ impl Door {
     /// Lets new clients in and carries out what has been ordered.
     pub(super) fn serve(&mut self, cli: i32, mut obey: impl FnMut(Order) -> Result<(), String>) {
         while let Ok((stream, _)) = self.listener.accept() {
-            self.admit(Some(stream), cli);
+            if may_order(&stream) {
+                self.admit(Some(stream), cli);
+            }
         }
         for client in &mut self.clients {
             client.read(&mut obey);
@@ -93,6 +98,31 @@ impl Door {
         }
         self.clients.retain(|client| !client.gone);
     }
+}
+
+/// False for a process of a turn: it could answer its own questions, or lead another turn. The
+/// exception is the process that a turn's shim runs to go through this one (`rejoin stay`).
+fn may_order(stream: &UnixStream) -> bool {
+    let Ok(peer) = getsockopt(stream, PeerCredentials) else {
+        return false;
+    };
+    match descent::of(peer.pid()) {
+        Descent::Free => true,
+        Descent::Gone => false,
+        Descent::Turn(_) => goes_through_us(peer.pid()).unwrap_or(false),
+    }
+}
+
+/// The peer's parent is a shim whose run names this folder as its warm process.
+fn goes_through_us(peer: i32) -> io::Result<bool> {
+    let Some(shim) = descent::ancestors(peer).nth(1) else {
+        return Ok(false);
+    };
+    let run = Spec::load(&tree::file(shim, "cwd"))?;
+    let here = fs_err::canonicalize(".")?;
+    Ok(run
+        .warm
+        .is_some_and(|host| fs_err::canonicalize(host).is_ok_and(|host| host == here)))
 }
 
 impl Client {

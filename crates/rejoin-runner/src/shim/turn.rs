@@ -130,7 +130,11 @@ impl<'a> Turn<'a> {
             self.copy_terminal();
             if let Some(ended) = reap(self.cli) {
                 self.copy_terminal();
-                let why = self.brake.why().unwrap_or(Why::Exited);
+                let failed = !matches!(ended, Ended::Code(0));
+                let full = || failed && self.disk_is_full();
+                let why = self.brake.why();
+                let why = why.or_else(|| full().then_some(Why::DiskFull));
+                let why = why.unwrap_or(Why::Exited);
                 return (ended, why, self.door, self.spools);
             }
             self.obey_clients(now);
@@ -308,6 +312,12 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// True if there is less room for the spools than the limit says.
+    fn disk_is_full(&self) -> bool {
+        let free = self.spools.free();
+        free.is_some_and(|free| free < self.limits.min_free_bytes)
+    }
+
     fn check_limits(&mut self, now: Instant) {
         let passed = |limit: Option<Instant>| limit.is_some_and(|at| now >= at);
         if self.spools.size > self.limits.spool_bytes {
@@ -315,11 +325,7 @@ impl<'a> Turn<'a> {
         }
         if now.duration_since(self.disk_checked) >= TICK {
             self.disk_checked = now;
-            if self
-                .spools
-                .free()
-                .is_some_and(|free| free < self.limits.min_free_bytes)
-            {
+            if self.disk_is_full() {
                 self.brake.ask(Why::DiskFull, now);
             }
         }

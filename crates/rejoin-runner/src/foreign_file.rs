@@ -1,0 +1,137 @@
+//! Reads files that other programs write: session files, marks and settings of CLIs, files of a repository.
+//!
+//! A path that belongs to somebody else can be a FIFO, a device or a folder, and can be of any size. A
+//! FIFO without a writer would block the thread for ever, a device could never end. Each function here
+//! opens without waiting, accepts regular files only, and reads a bounded number of bytes.
+
+use std::fs::Permissions;
+use std::io::{self, Read};
+use std::path::Path;
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use fs_err::{File, OpenOptions};
+use nix::fcntl::OFlag;
+
+/// Limit for settings, marks and other small files.
+pub const SETTINGS: u64 = 32 << 20;
+
+/// Limit for a session that has to be in memory as a whole.
+pub const SESSION: u64 = 1 << 30;
+
+/// Opens a regular file for reading. Follows links.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    open_with(path.as_ref(), OpenOptions::new().read(true), OFlag::empty())
+}
+
+/// Opens a regular file with these options, and not through a link: for a file that is changed in place.
+pub fn open_to_change(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    open_with(path, options, OFlag::O_NOFOLLOW)
+}
+
+fn open_with(path: &Path, options: &mut OpenOptions, more: OFlag) -> io::Result<File> {
+    // Before it is opened: to open a device, or a FIFO that has a writer, has effects.
+    regular(path, fs_err::metadata(path)?.is_file())?;
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | more;
+    let file = options.custom_flags(flags.bits()).open(path)?;
+    regular(path, file.metadata()?.is_file())?;
+    Ok(file)
+}
+
+/// Reads a regular file. Fails with `FileTooLarge` if it holds more than `max` bytes.
+pub fn read_regular(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
+    let path = path.as_ref();
+    let file = open(path)?;
+    let too_large = || {
+        let text = format!("{} is larger than {max} bytes", path.display());
+        io::Error::new(io::ErrorKind::FileTooLarge, text)
+    };
+    let length = file.metadata()?.len();
+    if length > max {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(too_large());
+    }
+    Ok(bytes)
+}
+
+/// Reads a small regular file; none if it cannot be read.
+pub fn read_setting(path: impl AsRef<Path>) -> Option<Vec<u8>> {
+    read_regular(path, SETTINGS).ok()
+}
+
+/// Copies a regular file with its permissions. Returns the number of bytes.
+pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
+    let from = open(from)?;
+    let permissions: Permissions = from.metadata()?.permissions();
+    let mut from = from.into_file();
+    let mut to = File::create(to)?.into_file();
+    let count = io::copy(&mut from, &mut to)?;
+    to.set_permissions(permissions)?;
+    Ok(count)
+}
+
+fn regular(path: &Path, is_file: bool) -> io::Result<()> {
+    if is_file {
+        return Ok(());
+    }
+    let text = format!("{} is not a regular file", path.display());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use nix::sys::stat::Mode;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read_and_nothing_blocks() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        nix::unistd::mkfifo(&at("fifo"), Mode::S_IRWXU).unwrap();
+        fs_err::os::unix::fs::symlink(at("fifo"), at("link to fifo")).unwrap();
+        fs_err::os::unix::fs::symlink("/dev/zero", at("link to device")).unwrap();
+        fs_err::create_dir(at("folder")).unwrap();
+        for name in ["fifo", "link to fifo", "link to device", "folder"] {
+            let error = read_regular(at(name), SETTINGS).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
+            assert!(copy(&at(name), &at("copy")).is_err(), "{name}");
+            assert!(!at("copy").exists());
+        }
+        let gone = read_regular(at("gone"), SETTINGS).unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_larger_than_the_limit_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs_err::write(&file, "12345").unwrap();
+        assert_eq!(read_regular(&file, 5).unwrap(), b"12345");
+        let error = read_regular(&file, 4).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        // The file system knows no size of this one.
+        assert!(read_regular("/proc/self/status", 4).is_err());
+        assert!(
+            !read_regular("/proc/self/status", SETTINGS)
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_link_is_followed_for_reading_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs_err::write(&file, "text").unwrap();
+        fs_err::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(read_setting(&link).unwrap(), b"text");
+        assert!(open_to_change(&link, OpenOptions::new().append(true)).is_err());
+        assert!(open_to_change(&file, OpenOptions::new().append(true)).is_ok());
+        assert_eq!(copy(&link, &dir.path().join("copy")).unwrap(), 4);
+    }
+}

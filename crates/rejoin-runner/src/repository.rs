@@ -1,0 +1,197 @@
+//! A repository's configuration of the CLIs: found, compared with the files the user trusts, and kept
+//! from the CLI or refused.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rejoin_agents::{
+    Adapter, Contained, Guard, Memory, MemoryFile, ReadFile, RepositoryConfig, RepositoryFile,
+    RepositoryFolder,
+};
+use rejoin_core::PermissionMode;
+
+use crate::foreign_file;
+use crate::trust::{TrustList, TrustState};
+
+/// No sensible file of this kind is larger.
+const LARGEST: u64 = 1 << 20;
+/// Longest text of memory files that is passed on: a single argument may hold 128 KiB.
+const LONGEST_MEMORY: usize = 96 << 10;
+
+/// The next step where a repository's file refuses a turn.
+pub const TRUST_HINT: &str = "see it with rejoin trust --dry-run, then trust it";
+
+/// A file that an agent would obey.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub path: PathBuf,
+    /// Hash of its bytes. None: the file cannot be read, and so not be trusted.
+    pub hash: Option<String>,
+    pub file: RepositoryFile,
+}
+
+impl Found {
+    pub fn state(&self, trust: &TrustList) -> TrustState {
+        let hash = self.hash.as_deref();
+        hash.map_or(TrustState::Untrusted, |hash| trust.state(&self.path, hash))
+    }
+}
+
+/// How a repository's configuration counts in a turn.
+#[derive(Debug, Default)]
+pub struct Standing {
+    pub config: RepositoryConfig,
+    /// Why the turn is refused, if so.
+    pub refused: Option<String>,
+    /// Files that the CLI is kept from, for a note.
+    pub ignored: Vec<PathBuf>,
+}
+
+/// Finds every file from `folder` upward that the agent would obey. `home` is the user's, whose files
+/// are the user's own.
+pub fn scan(adapter: &dyn Adapter, folder: &Path, home: Option<&Path>) -> Vec<Found> {
+    let places = places(folder, home);
+    let found = places.iter().flat_map(|place| {
+        let read = |file: &str| read_file(&place.join(file));
+        let list = |name: &str| names(&place.join(name));
+        let files = adapter.repository_files(&RepositoryFolder {
+            is_workdir: place == folder,
+            read: &read,
+            list: &list,
+        });
+        files.into_iter().map(|file| {
+            let path = place.join(&file.path);
+            let bytes = read_file(&path).and_then(Result::ok);
+            Found {
+                hash: bytes.map(|bytes| blake3::hash(&bytes).to_hex().to_string()),
+                path,
+                file,
+            }
+        })
+    });
+    found.collect()
+}
+
+/// Decides how the repository's configuration counts in a turn with this permission mode.
+pub fn standing(
+    adapter: &dyn Adapter,
+    mode: PermissionMode,
+    contained: Option<Contained>,
+    found: &[Found],
+    trust: impl FnOnce() -> TrustList,
+) -> Standing {
+    if found.is_empty() {
+        return Standing::default();
+    }
+    let trust = trust();
+    let states: Vec<TrustState> = found.iter().map(|file| file.state(&trust)).collect();
+    if states.iter().all(|state| *state == TrustState::Trusted) {
+        return Standing {
+            config: RepositoryConfig::Obeyed,
+            ..Standing::default()
+        };
+    }
+    let held =
+        |file: &Found| file.file.guard == Guard::Flags && contained == Some(Contained::Proven);
+    let loose = found
+        .iter()
+        .zip(&states)
+        .find(|(file, state)| !held(file) && **state != TrustState::Trusted);
+    let refused = loose.filter(|_| mode != PermissionMode::Full).map(|(file, state)| {
+        let changed = match state {
+            TrustState::Changed => ", which has changed since you trusted it",
+            TrustState::NotNeeded | TrustState::Trusted | TrustState::Untrusted => "",
+        };
+        let effect = file.file.effects.first().map_or("", String::as_str);
+        let path = file.path.display();
+        let name = adapter.name();
+        format!("{name} would obey {path}{changed} ({effect}), whatever the turn may do; {TRUST_HINT}, or allow everything (--permission full)")
+    });
+    let ignored = found.iter().filter(|file| held(file));
+    Standing {
+        config: RepositoryConfig::Ignored,
+        refused,
+        ignored: ignored.map(|file| file.path.clone()).collect(),
+    }
+}
+
+/// Reads the memory files that the CLI leaves unread in a run that ignores the repository's
+/// configuration, from the outermost folder inward, as the CLI itself orders them. `cli_home` is the
+/// folder of the CLI's own configuration.
+pub fn unread_memory(
+    adapter: &dyn Adapter,
+    folder: &Path,
+    home: Option<&Path>,
+    cli_home: &Path,
+) -> Memory {
+    let mut files = vec![];
+    let mut left = LONGEST_MEMORY;
+    for place in places(folder, home) {
+        for group in adapter.unread_memory(place == folder) {
+            let mut existing = group.iter().map(|name| place.join(name));
+            let found = existing.find_map(|path| Some((read_file(&path)?.ok()?, path)));
+            let Some((bytes, path)) = found else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&bytes).replace('\0', "");
+            let text = text.trim();
+            if text.is_empty() || text.len() > left {
+                continue;
+            }
+            left -= text.len();
+            files.push(MemoryFile {
+                path: path.display().to_string(),
+                text: text.to_owned(),
+            });
+        }
+    }
+    files.reverse();
+    let read = |file: &str| read_file(&cli_home.join(file))?.ok();
+    let own = (!files.is_empty()).then(|| adapter.displaced_memory(&read));
+    Memory {
+        own: own.flatten(),
+        files,
+    }
+}
+
+/// The working folder and those above it whose files a CLI may take for the project's: up to the
+/// outermost checkout, or outside of one up to the root. The user's home and the folders above it are
+/// not among them, even where the home is itself a checkout.
+fn places(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let home = home.and_then(|home| fs_err::canonicalize(home).ok());
+    let above: Vec<&Path> = folder
+        .ancestors()
+        .filter(|place| place.parent().is_some())
+        .collect();
+    // CLIs differ in what they take for a checkout: an empty `.git` stops some of them.
+    let root = above.iter().rposition(|place| place.join(".git").exists());
+    let count = root.map_or(above.len(), |root| root + 1);
+    let inside = above[..count]
+        .iter()
+        .take_while(|place| Some(**place) != home.as_deref());
+    inside.map(|place| place.to_path_buf()).collect()
+}
+
+/// Reads a regular file. Returns none if there is none or a folder has its name, and an error for
+/// anything else.
+fn read_file(path: &Path) -> Option<ReadFile> {
+    match foreign_file::read_regular(path, LARGEST) {
+        Ok(bytes) => Some(Ok(bytes)),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
+        Err(_) if path.is_dir() => None,
+        Err(_) => Some(Err("it is not a regular file of at most 1 MiB".to_owned())),
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten();
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use std::os::unix::ffi::OsStrExt;
+
+use rejoin_agents::adapter;
+
+use super::*;
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+    fs_err::write(path, text).unwrap();
+}
+
+fn names_of(places: &[PathBuf], root: &Path) -> Vec<String> {
+    let below = places
+        .iter()
+        .filter_map(|place| place.strip_prefix(root).ok());
+    below.map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn the_outermost_checkout_bounds_the_search() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    let deep = root.join("repo/a/b");
+    fs_err::create_dir_all(&deep).unwrap();
+    fs_err::create_dir_all(root.join("repo/.git")).unwrap();
+    fs_err::create_dir_all(deep.join(".git")).unwrap();
+    let found = places(&deep, None);
+    assert_eq!(names_of(&found, &root), ["repo/a/b", "repo/a", "repo"]);
+    // The user's home is not part of any repository, even where it is a checkout.
+    let found = places(&deep, Some(&root.join("repo")));
+    assert_eq!(names_of(&found, &root), ["repo/a/b", "repo/a"]);
+    assert!(places(&deep, Some(&deep)).is_empty());
+}
+
+#[test]
+fn every_file_has_to_be_trusted_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    fs_err::create_dir(root.join(".git")).unwrap();
+    write(&root, ".claude/settings.json", r#"{"apiKeyHelper":"x"}"#);
+    write(
+        &root,
+        ".mcp.json",
+        r#"{"mcpServers":{"a":{"command":"b"}}}"#,
+    );
+    let claude = adapter("claude").unwrap();
+    let found = scan(claude, &root, None);
+    let standing = |trusted: &[&Found], contained| {
+        let files = trusted.iter().map(|file| crate::trust::TrustedFile {
+            path: file.path.clone(),
+            hash: file.hash.clone().unwrap(),
+            keys: vec![],
+            at: String::new(),
+        });
+        let files = files.collect();
+        standing(claude, PermissionMode::Edit, contained, &found, || {
+            TrustList { files }
+        })
+    };
+    let proven = Some(Contained::Proven);
+    let none = standing(&[], proven);
+    assert_eq!(
+        (none.config, none.ignored.len()),
+        (RepositoryConfig::Ignored, 2)
+    );
+    assert_eq!(none.refused, None);
+    let one = standing(&[&found[0]], proven);
+    assert_eq!(one.config, RepositoryConfig::Ignored);
+    let all = standing(&[&found[0], &found[1]], None);
+    assert_eq!((all.config, all.refused), (RepositoryConfig::Obeyed, None));
+    // A binary that was not proven to ignore them is not started beside them.
+    for contained in [None, Some(Contained::Broken), Some(Contained::Untested)] {
+        let refused = standing(&[], contained).refused.unwrap();
+        assert!(
+            refused.contains(".claude/settings.json") && refused.contains(TRUST_HINT),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_plugin_whose_name_is_not_text_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    let plugins = root.join(".opencode/plugin");
+    fs_err::create_dir_all(&plugins).unwrap();
+    fs_err::write(plugins.join(std::ffi::OsStr::from_bytes(b"\xff.js")), "").unwrap();
+    let found = scan(adapter("opencode").unwrap(), &root, None);
+    assert_eq!(
+        found.iter().map(|file| &file.hash).collect::<Vec<_>>(),
+        [&None]
+    );
+}
+
+#[test]
+fn memory_of_folders_above_comes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    fs_err::create_dir(root.join(".git")).unwrap();
+    write(&root, "CLAUDE.md", "of the root\n");
+    write(&root, "sub/CLAUDE.local.md", "of the user\n");
+    write(&root, "sub/CLAUDE.md", "read by the CLI itself\n");
+    let sub = root.join("sub");
+    let memory = unread_memory(adapter("claude").unwrap(), &sub, None, &root);
+    let files: Vec<(PathBuf, &str)> = memory
+        .files
+        .iter()
+        .map(|file| (PathBuf::from(&file.path), file.text.as_str()))
+        .collect();
+    assert_eq!(
+        files,
+        [
+            (root.join("CLAUDE.md"), "of the root"),
+            (sub.join("CLAUDE.local.md"), "of the user"),
+        ]
+    );
+    assert_eq!(memory.own, None);
+}
+
+#[test]
+fn instructions_of_the_user_are_not_displaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    fs_err::create_dir(root.join(".git")).unwrap();
+    write(
+        &root,
+        "home/config.toml",
+        "developer_instructions = \"be brief\"\n",
+    );
+    let memory = || {
+        let codex = adapter("codex").unwrap();
+        unread_memory(codex, &root, None, &root.join("home"))
+    };
+    assert_eq!(memory(), Memory::default());
+    write(&root, "AGENTS.md", "of the root\n");
+    assert_eq!(memory().own.as_deref(), Some("be brief"));
+    write(&root, "AGENTS.override.md", "instead\n");
+    let texts: Vec<String> = memory().files.into_iter().map(|file| file.text).collect();
+    assert_eq!(texts, ["instead"]);
+}
