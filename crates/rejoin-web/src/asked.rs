@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use rejoin_core::{AgentName, Micros, PermissionMode, Scope};
-use rejoin_hub::{FreshWish, Hub, Incoming, Target, TurnFlags, TurnRequest};
+use rejoin_hub::{FreshWish, Hub, Incoming, LateAnswer, Target, TurnFlags, TurnRequest};
 use rejoin_runner::failure::Failure;
 use rejoin_runner::{IfBusy, look};
 use rejoin_store::Conversation;
@@ -47,6 +47,7 @@ pub(crate) struct Wishes {
     pub(crate) tier: Option<String>,
     pub(crate) client_key: Option<String>,
     pub(crate) timeout_ms: Option<u64>,
+    pub(crate) idle_timeout_ms: Option<u64>,
     pub(crate) max_cost_usd: Option<f64>,
     pub(crate) confirm: bool,
     pub(crate) workdir: Option<String>,
@@ -57,6 +58,8 @@ pub(crate) struct Wishes {
     pub(crate) notify_url: Option<String>,
     pub(crate) title: Option<String>,
     pub(crate) scope: Option<String>,
+    /// The message answers a question whose process is gone.
+    pub(crate) answers: Option<Box<LateAnswer>>,
 }
 
 /// What the sender's own configuration says; where it says nothing, the daemon's counts.
@@ -123,6 +126,8 @@ macro_rules! message_body {
             pub(crate) client_key: Option<String>,
             /// Stop the turn after this time.
             pub(crate) timeout_ms: Option<u64>,
+            /// Stop the turn if the agent prints nothing for this time; 0: never.
+            pub(crate) idle_timeout_ms: Option<u64>,
             /// Stop the turn once it has cost this.
             pub(crate) max_cost_usd: Option<f64>,
             /// Go on with a conversation that asks first.
@@ -160,6 +165,7 @@ macro_rules! message_body {
                     tier: self.tier.clone(),
                     client_key: self.client_key.clone(),
                     timeout_ms: self.timeout_ms,
+                    idle_timeout_ms: self.idle_timeout_ms,
                     max_cost_usd: self.max_cost_usd,
                     confirm: self.confirm,
                     workdir: self.workdir.clone(),
@@ -170,6 +176,7 @@ macro_rules! message_body {
                     notify_url: self.notify_url.clone(),
                     title: None,
                     scope: None,
+                    answers: None,
                 }
             }
         }
@@ -257,16 +264,19 @@ impl Wishes {
         };
         let place = match (&workdir, known) {
             (Some(dir), _) => dir.clone(),
-            (None, Some(c)) => c.workdir.clone(),
+            // The folder may be another one than when it was stored.
+            (None, Some(c)) => folders::allowed(app, caller, &c.workdir)?,
             (None, None) => folders::allowed(app, caller, &here)?,
         };
-        folders::within(app, caller, &place)?;
         look::ground(hub, &app.runner.config, answering.as_str(), &place).await?;
         let new = known.is_none();
-        let permission = match (&self.permission, &self.defaults.permission) {
-            (Some(text), _) => Some(mode(text)?),
-            (None, Some(text)) if new => Some(mode(text)?),
-            (None, _) => app.defaults.permission.filter(|_| new),
+        let permission = match &self.permission {
+            Some(text) => Some(mode(text)?),
+            None if new => {
+                let own = self.defaults.permission.as_deref().map(mode).transpose()?;
+                Some(caller.default_permission(own.or(app.defaults.permission)))
+            }
+            None => None,
         };
         let scoped = self.scope.as_deref().or(self.defaults.scope.as_deref());
         let name = answering.as_str();
@@ -280,7 +290,9 @@ impl Wishes {
             instructions: self.instructions.clone(),
             notify_url: self.notify_url(app)?,
             timeout_ms: self.timeout_ms.filter(|ms| *ms > 0),
+            idle_ms: self.idle_timeout_ms,
             max_cost: max_cost(self.max_cost_usd)?,
+            roots: folders::roots(app, caller),
             ..app.defaults.request.clone()
         };
         Ok(Incoming {
@@ -304,6 +316,7 @@ impl Wishes {
             client_key: self.client_key.as_deref().map(key).transpose()?,
             refuse_if_busy: self.if_busy == WhileBusy::Fail,
             confirmed: self.confirm,
+            answers: self.answers.clone(),
         })
     }
 

@@ -1,15 +1,16 @@
 //! Working folders: which are there, and which a caller may use.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rejoin_runner::failure::Failure;
-use rejoin_runner::folder;
+use rejoin_runner::{Error, folder};
 
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
 
-/// The folder as it is stored, if it may be used.
+/// Returns the real path of the folder, if the caller may use it. A caller that is held to roots learns nothing
+/// about folders outside of them: a missing one is refused like one that is there.
 pub(crate) fn allowed(app: &App, caller: &Caller, dir: &str) -> Result<String> {
     if !Path::new(dir).is_absolute() {
         return Err(Refusal::usage(format!(
@@ -17,28 +18,48 @@ pub(crate) fn allowed(app: &App, caller: &Caller, dir: &str) -> Result<String> {
             shown(dir)
         )));
     }
-    let looked = folder::look(Path::new(dir)).map_err(|e| Failure::folder(&shown(dir), &e))?;
-    within(app, caller, &looked.path)?;
-    Ok(looked.path)
+    let roots = roots(app, caller);
+    let beneath = |real: &Path| roots.is_empty() || roots.iter().any(|root| real.starts_with(root));
+    match folder::look(Path::new(dir)) {
+        Ok(looked) if beneath(Path::new(&looked.path)) => Ok(looked.path),
+        Err(error) if nearest(Path::new(dir)).is_some_and(|real| beneath(&real)) => {
+            Err(Failure::folder(&shown(dir), &error).into())
+        }
+        Ok(_) | Err(_) => Err(Refusal::from(Error::OutsideRoots)),
+    }
 }
 
-/// Is this one, which is stored already, beneath a root?
-pub(crate) fn within(app: &App, caller: &Caller, real: &str) -> Result<()> {
-    let roots = &app.options.roots;
+/// Returns the real paths of the folders that a caller is held to; none: any folder.
+pub(crate) fn roots(app: &App, caller: &Caller) -> Vec<String> {
     // Whoever has the socket has a shell.
-    if caller.local || roots.is_empty() {
-        return Ok(());
+    if caller.local || app.options.roots.is_empty() {
+        return vec![];
     }
-    let beneath = |root: &std::path::PathBuf| {
-        fs_err::canonicalize(root).is_ok_and(|root| Path::new(real).starts_with(root))
+    let real = |root: &PathBuf| {
+        // Nothing is beneath a root that is not there.
+        let real = fs_err::canonicalize(root).unwrap_or_else(|_| root.clone());
+        real.to_string_lossy().into_owned()
     };
-    if roots.iter().any(beneath) {
-        return Ok(());
-    }
-    Err(
-        Refusal::forbidden("the working folder is not beneath one that this daemon allows")
-            .try_this("[serve] roots in the configuration"),
-    )
+    app.options.roots.iter().map(real).collect()
+}
+
+/// Returns the real path of the nearest folder above a missing one. A path with `..` in it has none: it
+/// could name a folder anywhere.
+fn nearest(dir: &Path) -> Option<PathBuf> {
+    let plain = |part: std::path::Component<'_>| part != std::path::Component::ParentDir;
+    let mut above = dir.ancestors().skip(1);
+    let found = above.find_map(|folder| {
+        // A link whose target is missing is not followed further.
+        match fs_err::symlink_metadata(folder) {
+            Ok(_) => Some(fs_err::canonicalize(folder).ok()),
+            Err(_) => None,
+        }
+    });
+    let itself = fs_err::symlink_metadata(dir);
+    let link = itself.is_ok_and(|meta| meta.is_symlink());
+    found
+        .flatten()
+        .filter(|_| !link && dir.components().all(plain))
 }
 
 fn shown(dir: &str) -> String {

@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use rejoin_core::PermissionMode;
 use rejoin_runner::failure::{Failure, codes};
 use rejoin_store::TokenScope;
 
@@ -26,6 +27,8 @@ const BODY_WITHIN: Duration = Duration::from_mins(1);
 pub(crate) enum Peer {
     /// The same user, through the socket in the data folder.
     Socket,
+    /// A process of a turn, through the same socket.
+    Turn,
     Network(SocketAddr),
 }
 
@@ -37,6 +40,8 @@ pub(crate) struct Caller {
     pub(crate) scope: TokenScope,
     /// The user whose daemon it is, on the same machine.
     pub(crate) local: bool,
+    /// The most it may ask an agent to do; none: anything.
+    pub(crate) ceiling: Option<PermissionMode>,
 }
 
 impl Caller {
@@ -48,6 +53,13 @@ impl Caller {
             "the token `{}` may {}, and this needs {scope}",
             self.name, self.scope
         )))
+    }
+
+    /// The permission of a new conversation for which the request names none: the configured one, or the
+    /// caller's ceiling if that is lower.
+    pub(crate) fn default_permission(&self, configured: Option<PermissionMode>) -> PermissionMode {
+        let mode = configured.unwrap_or_default();
+        self.ceiling.map_or(mode, |ceiling| mode.at_most(ceiling))
     }
 }
 
@@ -61,7 +73,7 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
             Metrics::refused(refusal.code());
             let from = match request.extensions().get::<Peer>() {
                 Some(Peer::Network(from)) => Some(from.to_string()),
-                Some(Peer::Socket) | None => None,
+                Some(Peer::Socket | Peer::Turn) | None => None,
             };
             tracing::warn!(from, code = refusal.code(), "not let in");
             refusal.into_response()
@@ -81,11 +93,18 @@ async fn admitted(app: &App, request: &mut Request) -> Result<()> {
         right_origin(app, request.headers())?;
     }
     let caller = match peer {
+        Peer::Turn => {
+            return Err(Refusal::forbidden(
+                "this is a process of a turn: the socket of the daemon is for its user, not for agents",
+            )
+            .try_this("a token, over the daemon's address"));
+        }
         Peer::Socket => Caller {
             name: "socket".into(),
             namespace: "".into(),
             scope: TokenScope::Admin,
             local: true,
+            ceiling: None,
         },
         Peer::Network(from) => by_token(app, request.headers(), from.ip()).await?,
     };
@@ -122,6 +141,7 @@ async fn by_token(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Caller
             namespace: token.namespace.into(),
             scope: token.scope,
             local: false,
+            ceiling: Some(token.max_permission.unwrap_or(app.options.max_permission)),
         }),
         // Who knows one is let in, whoever else guesses from the same address.
         None if app.gate.is_shut(from) => Err(Refusal(Failure::new(

@@ -18,8 +18,9 @@ use hyper_util::server::graceful::GracefulShutdown;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use nix::unistd::geteuid;
+use rejoin_runner::descent::{self, Descent};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
@@ -112,12 +113,24 @@ impl Door {
                 let ours = stream
                     .peer_cred()
                     .is_ok_and(|peer| peer.uid() == geteuid().as_raw());
+                let peer = on_socket(&stream);
                 ours.then(|| {
-                    let served = connection(stream, Peer::Socket, router.clone(), graceful);
+                    let served = connection(stream, peer, router.clone(), graceful);
                     Box::pin(served) as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>
                 })
             }
         })
+    }
+}
+
+/// Tells a process of a turn from the user. One that has ended since it connected counts as a turn's:
+/// a process could connect for another and end. A process that another container hides is no child of
+/// a shim of ours.
+fn on_socket(stream: &UnixStream) -> Peer {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    match pid.filter(|pid| *pid > 0).map(descent::of) {
+        Some(Descent::Turn(_) | Descent::Gone) => Peer::Turn,
+        Some(Descent::Free) | None => Peer::Socket,
     }
 }
 

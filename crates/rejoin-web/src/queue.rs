@@ -3,7 +3,7 @@
 //! All of them live on one thread, beside the one that serves. Whoever wants something run says so over a channel, and
 //! need not wait for it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ struct Benches {
     /// How long snapshots are kept.
     keep: Retention,
     at_work: Rc<RefCell<HashMap<ConversationId, Work>>>,
+    /// A look for turns without a task is under way.
+    looking: Rc<Cell<bool>>,
 }
 
 /// A conversation that is worked on.
@@ -98,6 +100,7 @@ impl Queue {
                 queue: own,
                 keep,
                 at_work: Rc::default(),
+                looking: Rc::default(),
             },
         };
         (queue, workshop)
@@ -175,7 +178,7 @@ impl Workshop {
                     Some(order) => self.benches.carry_out(order),
                     None => return,
                 },
-                _ = look.tick() => self.benches.look_around().await,
+                _ = look.tick() => self.benches.look_around(),
             }
         }
     }
@@ -240,17 +243,23 @@ impl Benches {
         }
     }
 
-    /// What a process that died left, what one queued and went, what this daemon's predecessor had
-    /// in hand.
-    async fn look_around(&self) {
-        let Ok(found) = self.runner.unattended().await else {
+    /// Takes up the turns that no task works on: left by a process that died, queued by one that has
+    /// ended, left by this daemon's predecessor, or by a task that could not reach the store. Runs in a
+    /// task of its own: orders do not wait for a store that does not answer.
+    fn look_around(&self) {
+        if self.looking.replace(true) {
             return;
-        };
-        for c in found {
-            if !self.at_work.borrow().contains_key(&c) {
-                self.take(c, None);
-            }
         }
+        let benches = self.clone();
+        spawn_local(async move {
+            let found = benches.runner.unattended().await;
+            benches.looking.set(false);
+            for c in found.unwrap_or_default() {
+                if !benches.at_work.borrow().contains_key(&c) {
+                    benches.take(c, None);
+                }
+            }
+        });
     }
 
     async fn work(&self, c: ConversationId, first: Option<Box<InHand>>) {
@@ -281,12 +290,12 @@ impl Benches {
         let next = match self.runner.next_turn(c).await {
             Ok(Some(turn)) => turn,
             Ok(None) => return Done::Nothing,
-            Err(_) => return Done::Trouble,
+            Err(error) => return trouble(c, &error),
         };
         let cancel = self.begins(c, next);
         let ran = self.runner.run_until(c, next, IfBusy::Wait, &cancel).await;
         self.ended(c, next);
-        Done::of(&ran)
+        Done::of(c, &ran)
     }
 
     async fn run(&self, c: ConversationId, in_hand: &InHand) {
@@ -297,8 +306,8 @@ impl Benches {
             .run_accepted(accepted, in_hand.if_busy, &cancel)
             .await;
         self.ended(c, accepted.turn);
-        // Whatever is left of it is found when one looks for the next.
-        drop(ran);
+        // The loop of the conversation finds the turn again, and tries it again.
+        Done::of(c, &ran);
     }
 
     fn begins(&self, c: ConversationId, turn: TurnId) -> watch::Receiver<bool> {
@@ -323,8 +332,14 @@ enum Done {
     Trouble,
 }
 
+/// Logs an error after which a conversation is tried again.
+fn trouble(c: ConversationId, error: &rejoin_runner::Error) -> Done {
+    tracing::warn!(conversation = %c, %error, "A turn could not be run or followed and is tried again");
+    Done::Trouble
+}
+
 impl Done {
-    fn of(ran: &rejoin_runner::Result<()>) -> Self {
+    fn of(c: ConversationId, ran: &rejoin_runner::Result<()>) -> Self {
         use rejoin_runner::Error;
         match ran {
             // How it went is said in the turn.
@@ -332,7 +347,7 @@ impl Done {
                 Self::More
             }
             Err(Error::Hub(error)) if error.is_conflict() => Self::More,
-            Err(_) => Self::Trouble,
+            Err(error) => trouble(c, error),
         }
     }
 }

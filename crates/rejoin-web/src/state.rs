@@ -37,6 +37,8 @@ pub struct Defaults {
 pub struct Options {
     /// Working folders that are allowed; none: any.
     pub roots: Vec<PathBuf>,
+    /// The most that a token without a ceiling of its own may ask an agent to do.
+    pub max_permission: PermissionMode,
     /// Names under which it is reached besides those of loopback.
     pub allow_hosts: Vec<String>,
     /// Where browsers see it, behind a proxy.
@@ -69,6 +71,7 @@ impl Shared {
     pub(crate) fn hub(&self, caller: &Caller) -> Hub {
         Hub {
             namespace: Arc::clone(&caller.namespace),
+            ceiling: caller.ceiling,
             ..self.runner.hub.clone()
         }
     }

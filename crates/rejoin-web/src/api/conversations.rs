@@ -54,7 +54,8 @@ pub(super) async fn create(
         agent,
         model: body.model.clone(),
         workdir,
-        permission: permission.or(app.defaults.permission).unwrap_or_default(),
+        permission: permission
+            .unwrap_or_else(|| caller.default_permission(app.defaults.permission)),
         scope: body
             .scope
             .as_deref()

@@ -73,6 +73,7 @@ pub(super) async fn fork(
         title: body.title.as_deref().map(crate::asked::title).transpose()?,
         client_key: super::send::idempotency_key(&headers)?,
     };
+    app.runner.take_in_before_change(found.id).await?;
     let view = hub.fork(found.id, &wish).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
@@ -103,6 +104,8 @@ pub(super) async fn merge(
     let hub = app.hub(&caller);
     let from = find::conversation(&hub, &id).await?;
     let into = find::conversation(&hub, &body.into).await?;
+    app.runner.take_in_before_change(from.id).await?;
+    app.runner.take_in_before_change(into.id).await?;
     let merged = hub.merge(from.id, into.id, dry.doing()).await?;
     app.runner.wake.send_modify(|n| *n += 1);
     Ok(Json(merged))
@@ -124,6 +127,7 @@ pub(super) async fn undo(
 ) -> Result<Json<Changed>> {
     let hub = app.hub(&caller);
     let found = find::conversation(&hub, &id).await?;
+    app.runner.take_in_before_change(found.id).await?;
     let changed = hub.undo(found.id, dry.doing()).await?;
     app.runner.wake.send_modify(|n| *n += 1);
     Ok(Json(changed))
@@ -154,6 +158,7 @@ pub(super) async fn reset(
 ) -> Result<Json<Reset>> {
     let hub = app.hub(&caller);
     let found = find::conversation(&hub, &id).await?;
+    app.runner.take_in_before_change(found.id).await?;
     let (sessions, changed) = hub.reset(found.id, dry.doing()).await?;
     app.runner.wake.send_modify(|n| *n += 1);
     Ok(Json(Reset { sessions, changed }))

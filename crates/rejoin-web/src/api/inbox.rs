@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::find;
-use super::send::{Sending, Waiting};
+use super::send::{Sending, Waiting, idempotency_key};
 use crate::asked::Wishes;
 use crate::extract::Body;
 use crate::guard::Caller;
@@ -49,7 +49,7 @@ pub(super) struct AnswerBody {
 /// If the agent is gone that asked, the answer becomes a new message, and this is its turn.
 #[utoipa::path(
     post, path = "/api/turns/{id}/answer", operation_id = "answerTurn", tag = "questions",
-    params(("id" = String, Path)),
+    params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = AnswerBody,
     responses(
         (status = 200, description = "It was answered so", body = TurnView),
@@ -75,14 +75,19 @@ pub(super) async fn answer(
             .by
             .filter(|_| caller.local)
             .unwrap_or_else(|| caller.name.to_string()),
+        client_key: idempotency_key(&headers)?,
     };
     match hub.answer(turn.id, &wish).await {
-        Ok(_) => {
+        Ok(shown) => {
             app.runner.wake.send_modify(|n| *n += 1);
             app.queue.take(turn.conversation);
-            Ok(Json(hub.turn_view(turn.id).await?).into_response())
+            Ok(Json(hub.turn_view(shown).await?).into_response())
         }
-        Err(Error::QuestionGone { conversation, text }) => {
+        Err(Error::QuestionGone {
+            conversation,
+            text,
+            answer,
+        }) => {
             let found = find::conversation(&hub, &conversation.to_string()).await?;
             let sending = Sending {
                 app: &app,
@@ -94,6 +99,7 @@ pub(super) async fn answer(
             let wishes = Wishes {
                 text,
                 confirm: true,
+                answers: Some(answer),
                 ..Wishes::default()
             };
             let target = Target::Conversation(conversation);

@@ -74,12 +74,13 @@ pub(super) async fn edit(
     Body(body): Body<EditBody>,
 ) -> Result<Json<Changed>> {
     let hub = app.hub(&caller);
-    let (_, message) = find::message(&hub, &id).await?;
+    let (c, message) = find::message(&hub, &id).await?;
     if body.text.trim().is_empty() || body.text.contains('\0') {
         return Err(Refusal::usage(
             "the text is empty or contains a NUL character",
         ));
     }
+    app.runner.take_in_before_change(c.id).await?;
     let changed = hub
         .edit(message.message.id, &body.text, dry.doing())
         .await?;
@@ -127,7 +128,7 @@ pub(super) async fn remove(
     Params(removing): Params<Removing>,
 ) -> Result<Json<Removed>> {
     let hub = app.hub(&caller);
-    let (_, message) = find::message(&hub, &id).await?;
+    let (c, message) = find::message(&hub, &id).await?;
     let doing = if removing.dry_run {
         Doing::Later
     } else {
@@ -140,6 +141,7 @@ pub(super) async fn remove(
             withdrawn: true,
         })
     } else {
+        app.runner.take_in_before_change(c.id).await?;
         Removed::Changed(hub.truncate(message.message.id, doing).await?)
     };
     app.runner.wake.send_modify(|n| *n += 1);
@@ -155,6 +157,8 @@ pub(super) struct RetryBody {
     workdir: Option<String>,
     /// Stop the turn after this time.
     timeout_ms: Option<u64>,
+    /// Stop the turn if the agent prints nothing for this time; 0: never.
+    idle_timeout_ms: Option<u64>,
     /// Stop the turn once it has cost this.
     max_cost_usd: Option<f64>,
 }
@@ -181,6 +185,7 @@ pub(super) async fn retry(
     let hub = app.hub(&caller);
     let (conversation, message) = find::message(&hub, &id).await?;
     if dry.doing() == Doing::Later {
+        app.runner.take_in_before_change(conversation.id).await?;
         return Ok(Json(hub.would_retry(message.message.id).await?).into_response());
     }
     let agent = body.agent.as_deref().map(agent_name).transpose()?;
@@ -190,9 +195,11 @@ pub(super) async fn retry(
     let workdir = workdir
         .map(|dir| folders::allowed(&app, &caller, dir))
         .transpose()?;
-    let place = workdir.as_deref().unwrap_or(&conversation.workdir);
-    folders::within(&app, &caller, place)?;
-    look::ground(&hub, &app.runner.config, answering.as_str(), place).await?;
+    let place = match &workdir {
+        Some(dir) => dir.clone(),
+        None => folders::allowed(&app, &caller, &conversation.workdir)?,
+    };
+    look::ground(&hub, &app.runner.config, answering.as_str(), &place).await?;
     let permission = body
         .permission
         .as_deref()
@@ -210,11 +217,13 @@ pub(super) async fn retry(
         },
         request: TurnRequest {
             timeout_ms: body.timeout_ms.filter(|ms| *ms > 0),
+            idle_ms: body.idle_timeout_ms,
             max_cost: crate::asked::max_cost(body.max_cost_usd)?,
+            roots: folders::roots(&app, &caller),
             ..app.defaults.request.clone()
         },
     };
-    app.runner.take_in(conversation.id, None).await?;
+    app.runner.take_in_before_change(conversation.id).await?;
     let before = *app.live.head().borrow();
     let accepted = hub.retry(&again, &app.runner.holder()?).await?;
     let sending = Sending {

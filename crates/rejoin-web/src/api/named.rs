@@ -46,6 +46,13 @@ pub(super) async fn find(
     }
     let folders: Vec<String> = naming.folder.into_iter().chain(naming.checkout).collect();
     let hub = app.hub(&caller);
+    let named = hub.named(&naming.name, naming.want, &folders).await?;
+    if naming.want != Want::Said {
+        return Ok(Json(named));
+    }
+    // The last message may have been said in a session by hand.
+    let id = named.conversation.id;
+    app.runner.take_in_before_change(id).await?;
     Ok(Json(hub.named(&naming.name, naming.want, &folders).await?))
 }
 
@@ -94,6 +101,8 @@ pub(super) struct HubView {
     /// What it may do: `read`, `send`, `admin` or `runner`.
     scope: String,
     namespace: String,
+    /// The most the caller may ask an agent to do; none: anything.
+    max_permission: Option<String>,
     /// Where a conversation works for which no folder is named.
     workdir: String,
     /// Stands for the store: two daemons on one have the same.
@@ -114,6 +123,7 @@ pub(super) async fn hub(State(app): State<App>, caller: Caller) -> Json<HubView>
         name: caller.name.to_string(),
         scope: caller.scope.to_string(),
         namespace: caller.namespace.to_string(),
+        max_permission: caller.ceiling.map(|mode| mode.to_string()),
         workdir: app.defaults.here.to_string_lossy().into_owned(),
         store: app.options.store.clone(),
     })

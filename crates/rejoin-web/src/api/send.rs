@@ -1,5 +1,7 @@
 //! Send: one call that makes the conversation if it has to, and says what became of it.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -26,6 +28,9 @@ pub(super) struct Waiting {
     #[serde(default)]
     wait: bool,
 }
+
+/// A turn that is waited for is looked at this often, if nothing is heard of it.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Send a message
 ///
@@ -177,6 +182,8 @@ pub(super) async fn until_rest(app: &App, hub: &Hub, turn: TurnId) -> Result<Tur
         }
         tokio::select! {
             changed = head.changed() => if changed.is_err() { return Ok(view) },
+            // A store that is gone tells nothing new: the caller gets its error.
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
             () = ends(&mut ending) => {
                 return Err(Refusal(Failure::unavailable(
                     "the daemon is about to end; the turn goes on",

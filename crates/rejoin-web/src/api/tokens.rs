@@ -3,11 +3,13 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use rejoin_hub::{NewTokenView, TokenView, TokenWish};
+use rejoin_core::PermissionMode;
+use rejoin_hub::{Beyond, NewTokenView, TokenView, TokenWish};
 use rejoin_store::TokenScope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::asked::mode;
 use crate::extract::Body;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
@@ -23,6 +25,9 @@ pub(super) struct TokenBody {
     namespace: Option<String>,
     /// In seconds from now; none: never.
     expires_in_s: Option<u32>,
+    /// The most it may ask an agent to do: `read-only`, `ask`, `edit` or `full`, and no more than the caller
+    /// may; none: the daemon's `[serve] max_permission`, or the caller's ceiling if that is lower.
+    max_permission: Option<String>,
 }
 
 /// Make a token; it is shown this once
@@ -40,6 +45,11 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<NewTokenView>)> {
     may_give_out(&caller)?;
     let scope = body.scope.as_deref().unwrap_or("send");
+    let asked = body.max_permission.as_deref().map(mode).transpose()?;
+    if let Some(asked) = asked {
+        app.hub(&caller).may(Beyond::Token, asked)?;
+    }
+    let lower = |own: &PermissionMode| app.options.max_permission.exceeds(*own);
     let wish = TokenWish {
         name: body.name,
         scope: scope.parse().map_err(Refusal::usage)?,
@@ -47,6 +57,7 @@ pub(super) async fn create(
             .namespace
             .unwrap_or_else(|| caller.namespace.to_string()),
         expires_in: body.expires_in_s.map(|s| i64::from(s) * 1_000_000),
+        max_permission: asked.or(caller.ceiling.filter(lower)),
     };
     let made = app.runner.hub.create_token(&wish).await?;
     Ok((StatusCode::CREATED, Json(made)))

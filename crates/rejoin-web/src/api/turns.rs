@@ -16,7 +16,7 @@ use super::find;
 use super::send::until_rest;
 use crate::extract::Params;
 use crate::guard::Caller;
-use crate::problem::{Refusal, Result};
+use crate::problem::{Problem, Refusal, Result};
 use crate::state::App;
 
 /// So long is waited for a turn that was told to stop.
@@ -122,6 +122,7 @@ pub(super) async fn chain(
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "It has ended: this is what had happened", body = TurnView),
+        (status = 503, description = "It was told to stop and has not ended yet, or the store could not be written", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn cancel(
@@ -153,8 +154,12 @@ pub(super) async fn cancel(
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    match tokio::time::timeout(STOPS_WITHIN, ended).await {
+    let within = rejoin_hub::fault::stops().unwrap_or(STOPS_WITHIN);
+    match tokio::time::timeout(within, ended).await {
         Ok(view) => view.map(Json),
-        Err(_) => Ok(Json(hub.turn_view(turn.id).await?)),
+        Err(_) => Err(Refusal(
+            Failure::unavailable("the turn was told to stop and has not ended yet")
+                .try_this(format!("GET /api/turns/{}", turn.id)),
+        )),
     }
 }
