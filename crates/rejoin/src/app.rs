@@ -8,7 +8,7 @@ use rejoin_runner::{Asks, Runner, RunnerConfig};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::{Ask, Config};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, codes};
 use crate::output::Output;
 use crate::store_at::StoreAt;
 
@@ -25,6 +25,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) async fn open(out: Output, config_file: Option<&Path>) -> Result<Self> {
+        must_not_be_a_turn()?;
         let here = here()?;
         let config = Config::load(config_file, &here)?;
         if let Some(untrusted) = config.untrusted.as_ref().filter(|u| u.names_store) {
@@ -59,6 +60,7 @@ impl App {
 
     /// For a daemon: what was left is seen to while it serves already.
     pub(crate) async fn open_to_serve(out: Output, config_file: Option<&Path>) -> Result<Self> {
+        must_not_be_a_turn()?;
         let here = here()?;
         let config = Config::load(config_file, &here)?;
         if let Some(untrusted) = &config.untrusted {
@@ -93,6 +95,7 @@ impl App {
         let vault = config.snapshots.vault(&store)?;
         let hub = Hub {
             namespace: "".into(),
+            ceiling: None,
             store,
             clock: Clock,
             machine,
@@ -162,6 +165,19 @@ impl App {
 
     pub(crate) async fn close(self) {
         self.runner.hub.store.close().await;
+    }
+}
+
+/// Refuses to open the store for a process of a turn: an agent could read every conversation and make
+/// itself a token.
+fn must_not_be_a_turn() -> Result<()> {
+    match rejoin_runner::descent::own_turn() {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(
+            codes::FORBIDDEN,
+            "this is a process of a turn: the store is for its user, not for agents",
+        )
+        .try_this("the same with --hub URL and a token, or in a terminal of your own")),
     }
 }
 

@@ -91,7 +91,16 @@ impl At<'_> {
     pub(crate) async fn named(self, name: &str, want: Want) -> Result<NamedView> {
         let folders = self.folders();
         match self {
-            Self::Here(app) => Ok(app.hub().named(name, want, &folders).await?),
+            Self::Here(app) => {
+                let named = app.hub().named(name, want, &folders).await?;
+                if want != Want::Said {
+                    return Ok(named);
+                }
+                // The last message may have been said in a session by hand.
+                let id = named.conversation.id;
+                app.runner.take_in_before_change(id).await?;
+                Ok(app.hub().named(name, want, &folders).await?)
+            }
             Self::There(remote) => {
                 let want = serde_json::to_value(want).unwrap_or_default();
                 let ask = Ask::get(&["api", "find"])
@@ -193,10 +202,14 @@ impl At<'_> {
         match self {
             Self::Here(app) => Ok(app.hub().create_token(wish).await?),
             Self::There(remote) => {
-                let body = json!({
+                let mut body = json!({
                     "name": wish.name, "scope": wish.scope.to_string(), "namespace": wish.namespace,
                     "expires_in_s": wish.expires_in.map(|t| t / 1_000_000),
                 });
+                // An older daemon does not know the field, and must not make a wider token instead.
+                if let Some(most) = wish.max_permission {
+                    body["max_permission"] = json!(most);
+                }
                 remote.ask(Ask::post(&["api", "tokens"]).body(body)).await
             }
         }

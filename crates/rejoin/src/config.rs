@@ -15,7 +15,6 @@ mod schema;
 mod serve;
 mod setting;
 mod snapshots;
-mod trust;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use std::time::Duration;
 
 use rejoin_agents::Adapter;
 use rejoin_core::{AfterCompaction, Micros, ModelChange, PermissionMode, Scope};
+use rejoin_runner::trust::TrustState;
 use rejoin_runner::{AgentConfig, ModelConfig};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -38,7 +38,6 @@ pub(crate) use schema::schema;
 pub(crate) use serve::Serve;
 pub(crate) use setting::Setting;
 pub(crate) use snapshots::Snapshots;
-pub(crate) use trust::{TrustList, TrustState, TrustedFile, real_place};
 
 /// What the commands use.
 #[derive(Clone)]
@@ -182,6 +181,11 @@ impl Config {
             }
             "agents.*.pass_env" => agent.pass_env = typed(setting)?,
             "agents.*.resume" => agent.resume = typed(setting)?,
+            "agents.*.idle_timeout" => {
+                let text: String = typed(setting)?;
+                let micros = kind::span_micros(&text).map_or(0, i64::unsigned_abs);
+                agent.idle_timeout = Some(Duration::from_micros(micros));
+            }
             "agents.*.model" => {
                 self.models.insert(name.to_owned(), typed(setting)?);
             }

@@ -28,7 +28,10 @@ fn later(doing: Doing) -> bool {
 impl At<'_> {
     pub(crate) async fn edit(self, m: MessageId, text: &str, doing: Doing) -> Result<Changed> {
         match self {
-            Self::Here(app) => Ok(app.hub().edit(m, text, doing).await?),
+            Self::Here(app) => {
+                app.runner.take_in_before_change_at(m).await?;
+                Ok(app.hub().edit(m, text, doing).await?)
+            }
             Self::There(remote) => {
                 let ask = Ask::patch(&["api", "messages", &m.to_string()])
                     .if_so("dry_run", later(doing))
@@ -40,7 +43,10 @@ impl At<'_> {
 
     pub(crate) async fn truncate(self, m: MessageId, doing: Doing) -> Result<Changed> {
         match self {
-            Self::Here(app) => Ok(app.hub().truncate(m, doing).await?),
+            Self::Here(app) => {
+                app.runner.take_in_before_change_at(m).await?;
+                Ok(app.hub().truncate(m, doing).await?)
+            }
             Self::There(remote) => {
                 let ask = Ask::delete(&["api", "messages", &m.to_string()])
                     .if_so("dry_run", later(doing))
@@ -52,7 +58,10 @@ impl At<'_> {
 
     pub(crate) async fn would_retry(self, m: MessageId) -> Result<Changed> {
         match self {
-            Self::Here(app) => Ok(app.hub().would_retry(m).await?),
+            Self::Here(app) => {
+                app.runner.take_in_before_change_at(m).await?;
+                Ok(app.hub().would_retry(m).await?)
+            }
             Self::There(remote) => {
                 let ask =
                     Ask::post(&["api", "messages", &m.to_string(), "retry"]).if_so("dry_run", true);
@@ -63,7 +72,10 @@ impl At<'_> {
 
     pub(crate) async fn undo(self, c: ConversationId, doing: Doing) -> Result<Changed> {
         match self {
-            Self::Here(app) => Ok(app.hub().undo(c, doing).await?),
+            Self::Here(app) => {
+                app.runner.take_in_before_change(c).await?;
+                Ok(app.hub().undo(c, doing).await?)
+            }
             Self::There(remote) => {
                 let ask = Ask::post(&["api", "conversations", &c.to_string(), "undo"])
                     .if_so("dry_run", later(doing));
@@ -74,7 +86,10 @@ impl At<'_> {
 
     pub(crate) async fn reset(self, c: ConversationId, doing: Doing) -> Result<(u64, Changed)> {
         match self {
-            Self::Here(app) => Ok(app.hub().reset(c, doing).await?),
+            Self::Here(app) => {
+                app.runner.take_in_before_change(c).await?;
+                Ok(app.hub().reset(c, doing).await?)
+            }
             Self::There(remote) => {
                 let ask = Ask::post(&["api", "conversations", &c.to_string(), "reset"])
                     .if_so("dry_run", later(doing));
@@ -86,7 +101,10 @@ impl At<'_> {
 
     pub(crate) async fn fork(self, c: ConversationId, wish: &ForkWish) -> Result<ForkView> {
         match self {
-            Self::Here(app) => Ok(app.hub().fork(c, wish).await?),
+            Self::Here(app) => {
+                app.runner.take_in_before_change(c).await?;
+                Ok(app.hub().fork(c, wish).await?)
+            }
             Self::There(remote) => {
                 let body = json!({
                     "at": wish.at, "key": wish.key, "title": wish.title,
@@ -105,7 +123,11 @@ impl At<'_> {
         doing: Doing,
     ) -> Result<Merged> {
         match self {
-            Self::Here(app) => Ok(app.hub().merge(from, into, doing).await?),
+            Self::Here(app) => {
+                app.runner.take_in_before_change(from).await?;
+                app.runner.take_in_before_change(into).await?;
+                Ok(app.hub().merge(from, into, doing).await?)
+            }
             Self::There(remote) => {
                 let ask = Ask::post(&["api", "conversations", &from.to_string(), "merge"])
                     .if_so("dry_run", later(doing))

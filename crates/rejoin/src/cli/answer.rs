@@ -62,9 +62,13 @@ async fn here(app: &App, turn: TurnId, said: &AnswerWish) -> Result<u8> {
             answered(app.out, &app.hub().turn_view(turn).await?);
             Ok(0)
         }
-        Err(Error::QuestionGone { conversation, text }) => {
+        Err(Error::QuestionGone {
+            conversation,
+            text,
+            answer,
+        }) => {
             app.out.note(SENT);
-            send::as_message(app, conversation, text).await
+            send::as_message(app, conversation, text, answer).await
         }
         Err(error) => Err(error.into()),
     }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use rejoin_runner::trust::TrustState;
 use serde_json::{Value, json};
 
 use crate::app::here;
-use crate::config::{Loaded, Role, Setting, Source, TrustState, page, schema, sources};
+use crate::config::{Loaded, Role, Setting, Source, page, schema, sources};
 use crate::failure::Result;
 use crate::output::{Line, Output, Tone, table};
 

@@ -90,6 +90,7 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         client_key: None,
         refuse_if_busy: false,
         confirmed: true,
+        answers: None,
     };
     let accepted = app.hub().accept(&incoming, None).await?;
     let (_never, cancelled) = watch::channel(false);

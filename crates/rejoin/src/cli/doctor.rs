@@ -10,12 +10,13 @@ mod store;
 use std::path::Path;
 
 use clap::Args;
+use rejoin_runner::trust::TrustState;
 use rejoin_runner::{Asks, RunnerConfig, inspect};
 use serde_json::{Value, json};
 
 use self::report::{Report, bytes};
 use crate::app::{data_home, here};
-use crate::config::{Config, Loaded, Source, TrustState, sources};
+use crate::config::{Config, Loaded, Source, sources};
 use crate::failure::Result;
 use crate::output::Output;
 

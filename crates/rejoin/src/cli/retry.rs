@@ -11,7 +11,7 @@ use rejoin_runner::{IfBusy, look};
 use super::change::{removed, report};
 use super::follow::to_its_end;
 use super::outcome::interrupted;
-use super::send::{folder_text, must_be_enabled, parse_dollars, parse_duration};
+use super::send::{folder_text, must_be_enabled, parse_dollars, parse_duration, parse_idle};
 use super::there::{Following, Interrupt};
 use super::watch::Waits;
 use crate::app::App;
@@ -46,6 +46,9 @@ pub(crate) struct RetryArgs {
     /// Stop the turn after this time, e.g. 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    /// Stop the turn after this much silence, or never
+    #[arg(long, hide = true, value_name = "TIME", value_parser = parse_idle)]
+    idle_timeout: Option<Duration>,
     /// Stop the turn once it has cost this, e.g. 0.5
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<Micros>,
@@ -83,6 +86,7 @@ async fn there(at: At<'_>, remote: &Remote, args: &RetryArgs, message: MessageId
         "agent": args.agent, "model": args.model, "workdir": workdir.transpose()?,
         "permission": args.permission,
         "timeout_ms": args.timeout.map(|t| t.as_millis() as u64),
+        "idle_timeout_ms": args.idle_timeout.map(|t| t.as_millis() as u64),
         "max_cost_usd": args.max_cost.map(Micros::dollars),
     });
     let interrupted = interrupted();
@@ -119,12 +123,13 @@ async fn here(app: &App, args: &RetryArgs, c: ConversationId, message: MessageId
         },
         request: TurnRequest {
             timeout_ms: args.timeout.map(|t| t.as_millis() as u64),
+            idle_ms: args.idle_timeout.map(|t| t.as_millis() as u64),
             max_cost: args.max_cost,
             ..app.base_request()
         },
     };
     // It comes before what is run again, or goes with what follows it.
-    app.runner.take_in(conversation.id, None).await?;
+    app.runner.take_in_before_change(conversation.id).await?;
     // From here on a signal cancels the turn, and does not leave it to others.
     let interrupted = interrupted();
     let accepted = hub.retry(&again, &app.runner.holder()?).await?;

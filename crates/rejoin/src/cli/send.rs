@@ -1,5 +1,6 @@
 //! `rejoin send` and `rejoin reply`
 
+mod limits;
 mod there;
 
 use std::fmt::Write as _;
@@ -10,10 +11,12 @@ use std::time::Duration;
 use clap::{Args, FromArgMatches, ValueEnum};
 use rejoin_core::{AgentName, ConversationId, Micros, PermissionMode, TurnId};
 use rejoin_hub::{
-    Accepted, FreshWish, Incoming, STORED, Target, TurnFlags, TurnRequest, TurnView, fault,
+    Accepted, FreshWish, Incoming, LateAnswer, STORED, Target, TurnFlags, TurnRequest, TurnView,
+    fault,
 };
 use rejoin_runner::{IfBusy, look};
 
+pub(super) use self::limits::{parse_dollars, parse_duration, parse_idle};
 use crate::app::App;
 use crate::at::At;
 use crate::cli::follow::to_its_rest;
@@ -98,6 +101,9 @@ struct TurnArgs {
     /// Stop the turn after this time, e.g. 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    /// Stop the turn after this much silence, or never
+    #[arg(long, value_name = "TIME", value_parser = parse_idle)]
+    idle_timeout: Option<Duration>,
     /// Stop the turn once it has cost this, e.g. 0.5
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<Micros>,
@@ -125,6 +131,8 @@ struct TurnArgs {
     /// The message; `-` or nothing: stdin
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
+    #[arg(skip)]
+    answers: Option<Box<LateAnswer>>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -155,13 +163,19 @@ pub(crate) async fn run(at: At<'_>, args: SendArgs) -> Result<u8> {
     }
 }
 
-/// Sends what somebody said in another command, as if it had been typed here.
-pub(super) async fn as_message(app: &App, c: ConversationId, text: String) -> Result<u8> {
+/// Sends the answer to a question whose process is gone, as if it had been typed here.
+pub(super) async fn as_message(
+    app: &App,
+    c: ConversationId,
+    text: String,
+    answer: Box<LateAnswer>,
+) -> Result<u8> {
     app.must_be_trusted()?;
     let command = SendArgs::augment_args(clap::Command::new("send"));
     let typed = command.try_get_matches_from(["send", "-c", &c.to_string()]);
     let args = typed.and_then(|typed| SendArgs::from_arg_matches(&typed));
-    let args = args.map_err(|e| Failure::usage(e.to_string()))?;
+    let mut args = args.map_err(|e| Failure::usage(e.to_string()))?;
+    args.turn.answers = Some(answer);
     say(app, args, text).await
 }
 
@@ -363,6 +377,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<(Incoming,
         raw: args.turn.raw,
         keep_background: args.turn.keep_background,
         timeout_ms: args.turn.timeout.map(|t| t.as_millis() as u64),
+        idle_ms: args.turn.idle_timeout.map(|t| t.as_millis() as u64),
         max_cost: args.turn.max_cost,
         ..app.base_request()
     };
@@ -391,6 +406,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<(Incoming,
         client_key: args.turn.idempotency_key.clone(),
         refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
         confirmed: true,
+        answers: args.turn.answers.clone(),
     };
     Ok((incoming, answering))
 }
@@ -462,33 +478,4 @@ pub(super) fn prompt(argument: Option<&str>) -> Result<String> {
         return Err(Failure::usage("the message contains a NUL character"));
     }
     Ok(text)
-}
-
-pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("a time is a number with ms, s, m or h, e.g. 90s".into()),
-    };
-    match number.parse::<f64>() {
-        Ok(n) if n > 0.0 && n * scale < 1e7 => Ok(Duration::from_secs_f64(n * scale)),
-        _ => Err("a time is a number with ms, s, m or h, e.g. 90s".into()),
-    }
-}
-
-pub(super) fn parse_dollars(text: &str) -> Result<Micros, String> {
-    let dollars = text
-        .trim_start_matches('$')
-        .parse()
-        .ok()
-        .and_then(Micros::from_dollars);
-    dollars
-        .filter(|m| m.0 > 0)
-        .ok_or_else(|| "an amount in dollars, e.g. 0.50".into())
 }

@@ -87,6 +87,7 @@ fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
         },
         options: Options {
             roots: config.serve.roots,
+            max_permission: config.serve.max_permission,
             allow_hosts: config.serve.allow_hosts,
             notify,
             keep: config.snapshots.keep,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use rejoin_core::PermissionMode;
 use rejoin_hub::{TokenView, TokenWish};
 use rejoin_store::TokenScope;
 
@@ -40,6 +41,9 @@ struct CreateArgs {
     /// Only conversations of this name space
     #[arg(long, value_name = "NAME", default_value = "")]
     namespace: String,
+    /// Most it may ask for: read-only, ask, edit, full; default: [serve] max_permission
+    #[arg(long, value_name = "MODE")]
+    max_permission: Option<PermissionMode>,
 }
 
 /// List tokens, without what is secret of them
@@ -77,6 +81,7 @@ async fn create(at: At<'_>, args: &CreateArgs) -> Result<u8> {
             scope: args.scope,
             namespace: args.namespace.clone(),
             expires_in: args.expires.map(|t| t.as_micros() as i64),
+            max_permission: args.max_permission,
         })
         .await?;
     let out = at.out();
@@ -120,9 +125,14 @@ fn row(token: &TokenView, now: &Now) -> Vec<Line> {
         Some(at) => format!("until {}", now.moment(at)),
         None => String::new(),
     };
+    let most = match &token.max_permission {
+        Some(mode) => format!("at most {mode}"),
+        None => String::new(),
+    };
     vec![
         Line::plain(&token.name),
         Line::plain(&token.scope),
+        Line::plain(&most),
         Line::plain(&token.namespace),
         Line::new().with(tone, &token.state),
         Line::faint(&used),

@@ -1,31 +1,36 @@
 //! `rejoin trust`
 
+mod agent_files;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rejoin_runner::trust::{TrustList, TrustState, TrustedFile, real_place};
 use serde_json::{Value, json};
 
+use self::agent_files::AgentFile;
 use crate::app::{data_home, here};
-use crate::config::{
-    ConfigFile, Loaded, Setting, TrustList, TrustState, TrustedFile, real_place, repository_file,
-    written,
-};
+use crate::config::{ConfigFile, Loaded, Setting, repository_file, written};
 use crate::failure::{Failure, Result};
 use crate::output::{Line, Output, Tone, table};
 
 /// As much of a value as is shown: the rest of a long one must not push others off the screen.
 const SHOWN: usize = 240;
 
-/// Let a repository's rejoin.toml choose programs, arguments, environment and permissions
+/// No file that can be trusted is larger.
+const LONGEST: u64 = 1 << 20;
+
+/// Let a repository's own files choose programs, servers, environment and permissions
 ///
-/// Shows what the file sets that needs trust, and stores that you trust exactly this file in exactly
-/// this folder. A changed file asks again.
+/// Lists what the repository's rejoin.toml sets that needs trust, and what its files make coding agents do
+/// (hooks, tool servers, plugins, helper commands). Trusts exactly these files in exactly this folder: a
+/// changed file asks again. Programs that the files name are the repository's code and are not checked.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin trust --dry-run     see what it would allow\n  rejoin trust               allow it\n  rejoin trust --revoke      take it back"
 )]
 pub(crate) struct TrustArgs {
-    /// The file, or a folder in which it applies; default: the one that applies here
+    /// A folder, or the rejoin.toml in it; default: here
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
     /// Only show what it would allow
@@ -45,7 +50,7 @@ pub(crate) fn run(args: &TrustArgs, out: Output, explicit: Option<&Path>) -> Res
         list(out, &TrustList::load(&home));
         return Ok(0);
     }
-    if std::env::var_os(rejoin_agents::MARKER).is_some() && !args.dry_run {
+    if rejoin_runner::descent::own_turn().is_some() && !args.dry_run {
         return Err(Failure::untrusted(
             "an agent cannot decide what you trust; this is a turn's process",
         )
@@ -54,35 +59,143 @@ pub(crate) fn run(args: &TrustArgs, out: Output, explicit: Option<&Path>) -> Res
     if args.revoke {
         return revoke(args, out, &home);
     }
-    let file = ConfigFile::read(&found(args.path.as_deref())?)?;
-    let settings = file.settings()?;
-    let needing = Loaded::own(explicit)?.needing_trust(&settings);
-    let before = if needing.is_empty() {
-        TrustState::NotNeeded
-    } else {
-        TrustList::load(&home).state(&file)
-    };
-    let path = real_place(&file.path).unwrap_or_else(|| file.path.clone());
-    if !out.json {
-        show(out, &path, &needing, before);
+    let trust = TrustList::load(&home);
+    let Subject { folder, toml } = Subject::of(args.path.as_deref())?;
+    let agent_files = agent_files::find(&folder, &trust);
+    if toml.is_none() && agent_files.is_empty() {
+        return Err(nothing_here(&folder));
     }
-    let store = !before.counts() && !args.dry_run;
+    let toml = toml
+        .map(|path| RejoinToml::read(&path, &trust, explicit))
+        .transpose()?;
+    if !out.json {
+        if let Some(toml) = &toml {
+            show(out, &toml.path, &toml.needing(), toml.was);
+        }
+        for file in &agent_files {
+            file.show(out);
+        }
+    }
+    let mut entries: Vec<_> = agent_files
+        .iter()
+        .filter(|file| !file.was.counts())
+        .filter_map(AgentFile::entry)
+        .collect();
+    entries.extend(toml.as_ref().and_then(RejoinToml::entry));
+    let store = !entries.is_empty() && !args.dry_run;
     if store {
-        let keys = needing.iter().map(|s| s.path.clone()).collect();
-        TrustList::add(&home, &file, keys)?;
+        TrustList::add(&home, entries.clone())?;
     }
     if out.json {
-        let allows: Vec<Value> = needing.iter().map(|s| described(s)).collect();
+        let trusted = |was: TrustState, known: bool| was.counts() || (store && known);
+        let files: Vec<Value> = agent_files
+            .iter()
+            .map(|file| file.json(trusted(file.was, file.found.hash.is_some())))
+            .collect();
+        let all = files.iter().all(|file| file["trusted"] == true);
+        let was = toml.as_ref().map_or(TrustState::NotNeeded, |toml| toml.was);
+        let allows = toml.as_ref().map(RejoinToml::allows).unwrap_or_default();
         out.json(&json!({
-            "path": path, "hash": file.hash, "was": before.word(),
-            "trusted": store || before.counts(), "allows": allows,
+            "path": toml.as_ref().map(|toml| &toml.path), "hash": toml.as_ref().map(|toml| &toml.file.hash),
+            "was": was.word(), "trusted": all && trusted(was, true), "allows": allows, "agent_files": files,
         }));
     } else if store {
         out.text("trusted, as it is now; take it back with: rejoin trust --revoke");
-    } else if args.dry_run && !before.counts() {
+    } else if args.dry_run && !entries.is_empty() {
         out.text("not stored; allow it with: rejoin trust");
     }
     Ok(0)
+}
+
+/// The folder that is asked about, and the rejoin.toml that applies in it.
+struct Subject {
+    folder: PathBuf,
+    toml: Option<PathBuf>,
+}
+
+impl Subject {
+    fn of(path: Option<&Path>) -> Result<Self> {
+        let folder = match path {
+            None => here()?,
+            Some(path) if path.is_dir() => path.to_path_buf(),
+            Some(path) if path.file_name().is_some_and(|n| n == "rejoin.toml") => {
+                let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+                return Ok(Self {
+                    folder: resolved(folder.unwrap_or(Path::new("."))),
+                    toml: Some(path.to_path_buf()),
+                });
+            }
+            Some(path) => {
+                return Err(Failure::usage(format!(
+                    "{} is neither a rejoin.toml nor a folder",
+                    path.display()
+                ))
+                .try_this("rejoin trust PATH/rejoin.toml"));
+            }
+        };
+        let absolute = std::path::absolute(&folder).unwrap_or(folder);
+        Ok(Self {
+            folder: resolved(&absolute),
+            toml: repository_file(&absolute),
+        })
+    }
+}
+
+fn resolved(folder: &Path) -> PathBuf {
+    fs_err::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf())
+}
+
+fn nothing_here(folder: &Path) -> Failure {
+    Failure::not_found(format!(
+        "there is no rejoin.toml that applies in {}, and no file that an agent would obey",
+        folder.display()
+    ))
+    .try_this("rejoin config path")
+}
+
+/// A repository's rejoin.toml, as far as trust is concerned.
+struct RejoinToml {
+    file: ConfigFile,
+    path: PathBuf,
+    settings: Vec<Setting>,
+    own: Loaded,
+    was: TrustState,
+}
+
+impl RejoinToml {
+    fn read(path: &Path, trust: &TrustList, explicit: Option<&Path>) -> Result<Self> {
+        let file = ConfigFile::read(path)?;
+        let settings = file.settings()?;
+        let own = Loaded::own(explicit)?;
+        let was = if own.needing_trust(&settings).is_empty() {
+            TrustState::NotNeeded
+        } else {
+            trust.state(&file.path, &file.hash)
+        };
+        let path = real_place(&file.path).unwrap_or_else(|| file.path.clone());
+        Ok(Self {
+            file,
+            path,
+            settings,
+            own,
+            was,
+        })
+    }
+
+    fn needing(&self) -> Vec<&Setting> {
+        self.own.needing_trust(&self.settings)
+    }
+
+    fn allows(&self) -> Vec<Value> {
+        self.needing().iter().map(|s| described(s)).collect()
+    }
+
+    /// Path, hash and keys for the trust list. None: the file needs no trust, or has it.
+    fn entry(&self) -> Option<(PathBuf, String, Vec<String>)> {
+        let keys = self.needing().iter().map(|s| s.path.clone()).collect();
+        let new = !self.was.counts();
+        new.then(|| (self.file.path.clone(), self.file.hash.clone(), keys))
+    }
 }
 
 fn described(setting: &Setting) -> Value {
@@ -128,56 +241,52 @@ fn show(out: Output, path: &Path, needing: &[&Setting], before: TrustState) {
     out.lines(&table(&rows, None));
 }
 
-/// The file that is meant.
-fn found(path: Option<&Path>) -> Result<PathBuf> {
-    let folder = match path {
-        None => here()?,
-        Some(path) if path.is_dir() => path.to_path_buf(),
-        Some(path) if path.file_name().is_some_and(|n| n == "rejoin.toml") => {
-            return Ok(path.to_path_buf());
-        }
-        Some(path) => {
-            return Err(Failure::usage(format!(
-                "{} is neither a rejoin.toml nor a folder",
-                path.display()
-            ))
-            .try_this("rejoin trust PATH/rejoin.toml"));
-        }
-    };
-    let folder = std::path::absolute(&folder).unwrap_or(folder);
-    repository_file(&folder).ok_or_else(|| {
-        Failure::not_found(format!(
-            "there is no rejoin.toml that applies in {}",
-            folder.display()
-        ))
-        .try_this("rejoin config path")
-    })
-}
-
 fn revoke(args: &TrustArgs, out: Output, home: &Path) -> Result<u8> {
-    // Also of a file that is gone, named as it is listed.
-    let named = args.path.clone().filter(|p| !p.exists());
-    let path = match named {
-        Some(path) => path,
-        None => found(args.path.as_deref())?,
+    let trust = TrustList::load(home);
+    // Also of a file that is gone, or one agent's file alone, named as it is listed.
+    let named = args.path.clone().filter(|path| !path.is_dir());
+    let paths: Vec<PathBuf> = match named {
+        Some(path) => vec![path],
+        None => {
+            let Subject { folder, toml } = Subject::of(args.path.as_deref())?;
+            let agent_files = agent_files::find(&folder, &trust).into_iter();
+            let paths: Vec<PathBuf> = toml
+                .into_iter()
+                .chain(agent_files.map(|f| f.found.path))
+                .collect();
+            if paths.is_empty() {
+                return Err(nothing_here(&folder));
+            }
+            paths
+        }
     };
-    let path = real_place(&path).unwrap_or(path);
-    if !TrustList::remove(home, &path)? {
-        let text = format!("{} was not trusted", path.display());
+    let paths: Vec<PathBuf> = paths
+        .into_iter()
+        .map(|path| real_place(&path).unwrap_or(path))
+        .collect();
+    let removed = TrustList::remove(home, &paths)?;
+    let Some(first) = removed.first() else {
+        let text = format!("{} was not trusted", paths[0].display());
         return Err(Failure::not_found(text).try_this("rejoin trust --list"));
-    }
+    };
     if out.json {
-        out.json(&json!({"path": path, "trusted": false}));
+        out.json(&json!({"path": first, "paths": removed, "trusted": false}));
     } else {
-        out.text(&format!("{} is no longer trusted", path.display()));
+        for path in &removed {
+            out.text(&format!("{} is no longer trusted", path.display()));
+        }
     }
     Ok(0)
 }
 
 fn list(out: Output, list: &TrustList) {
-    let now = |file: &TrustedFile| match ConfigFile::read(&file.path) {
-        Ok(read) if read.hash == file.hash => "trusted",
-        Ok(_) => "changed",
+    let now = |file: &TrustedFile| match fs_err::metadata(&file.path) {
+        Ok(meta) if !meta.is_file() || meta.len() > LONGEST => "changed",
+        Ok(_) => match fs_err::read(&file.path) {
+            Ok(bytes) if blake3::hash(&bytes).to_hex().as_str() == file.hash => "trusted",
+            Ok(_) => "changed",
+            Err(_) => "gone",
+        },
         Err(_) => "gone",
     };
     if out.json {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rejoin_runner::trust::{TrustList, TrustState};
 use serde_json::{Value, json};
 
 use super::environment;
@@ -10,7 +11,6 @@ use super::file::{ConfigFile, at_line};
 use super::keys::{AGENTS, KEYS};
 use super::nearest::nearest;
 use super::setting::{Origin, Setting};
-use super::trust::{TrustList, TrustState};
 use crate::app::data_home;
 use crate::failure::{Failure, Result};
 
@@ -146,7 +146,7 @@ impl Loaded {
             return TrustState::NotNeeded;
         }
         data_home().map_or(TrustState::Untrusted, |home| {
-            TrustList::load(&home).state(file)
+            TrustList::load(&home).state(&file.path, &file.hash)
         })
     }
 

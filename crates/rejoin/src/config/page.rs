@@ -32,6 +32,12 @@ A time is a number with `s`, `m`, `h`, `d` or `w`.
 
 What `[blobs]` does not say of a bucket is taken from `AWS_ACCESS_KEY_ID` with `AWS_SECRET_ACCESS_KEY`
 and `AWS_SESSION_TOKEN`, `AWS_REGION` and `AWS_ENDPOINT_URL`.
+
+Logins of the store do not reach agents: `DATABASE_URL`, every `PG…` variable that libpq reads, and
+`AWS_*` except `AWS_REGION`, `AWS_DEFAULT_REGION`, `AWS_PROFILE`, `AWS_CA_BUNDLE` and
+`AWS_BEARER_TOKEN_BEDROCK`. `pass_env` of an agent passes the variables that it names. An agent that logs
+in to Bedrock receives all of `AWS_*` ([agents](agents.md#logins-and-variables)): give the bucket its own
+key by `REJOIN_BLOBS_*`. No variable that begins with `REJOIN_` reaches an agent.
 ";
 
 pub(crate) fn page() -> String {

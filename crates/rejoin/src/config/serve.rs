@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rejoin_core::PermissionMode;
 use rejoin_runner::Warm;
 use rejoin_web::Notify;
 
@@ -14,6 +15,7 @@ use crate::failure::{Failure, Result};
 pub(crate) struct Serve {
     pub(crate) listen: String,
     pub(crate) roots: Vec<PathBuf>,
+    pub(crate) max_permission: PermissionMode,
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) public_url: Option<String>,
     /// None: no process outlives its turn.
@@ -29,6 +31,7 @@ impl Serve {
         Ok(Self {
             listen: or_default(loaded, "serve.listen")?,
             roots: or_default(loaded, "serve.roots")?,
+            max_permission: or_default(loaded, "serve.max_permission")?,
             allow_hosts: or_default(loaded, "serve.allow_hosts")?,
             public_url: of(loaded, "serve.public_url")?,
             warm: warm(loaded)?,

@@ -62,4 +62,26 @@ mode that is missing from an agent's table is one it cannot be held to.
 What a repository brings along does not widen a turn. Where the CLI would obey it whatever it is told
 (Gemini: settings, hooks and servers in `.gemini`, variables in `.env`; OpenCode: plugins in
 `.opencode`), the turn is refused unless its permission is `full`.
+
+## Logins and variables
+
+An agent receives the caller's environment, without these:
+
+- variables that begin with `REJOIN_`, and those in which another session reports itself;
+- keys of other vendors, for an agent with one vendor (claude, gemini);
+- logins of a database: `DATABASE_URL` and every `PG…` variable that libpq reads;
+- `AWS_*`, which may be the login of the store's bucket. `AWS_REGION`, `AWS_DEFAULT_REGION`, `AWS_PROFILE`,
+  `AWS_CA_BUNDLE` and, for claude, codex, opencode and described agents, `AWS_BEARER_TOKEN_BEDROCK` stay.
+
+`[agents.NAME] pass_env = [\"DATABASE_URL\"]` passes variables by name, and `env` sets them. An agent that
+logs in to Amazon Bedrock receives all of `AWS_*`:
+
+- claude: `CLAUDE_CODE_USE_BEDROCK`, `CLAUDE_CODE_USE_MANTLE` or `CLAUDE_CODE_USE_ANTHROPIC_AWS` is on in the
+  environment, in `[agents.claude] env`, or in `env` of the user's `settings.json`;
+- codex: `model_provider = \"amazon-bedrock\"` in the user's `config.toml`, also in a profile;
+- opencode: the user's `opencode.json` names the provider `amazon-bedrock` or a model of it. A model that
+  only `--model` names does not count: pass the variables by name.
+
+If store and agent both use AWS, give the store's bucket its own key by `REJOIN_BLOBS_ACCESS_KEY_ID` and
+`REJOIN_BLOBS_SECRET_ACCESS_KEY`.
 ";

@@ -125,6 +125,7 @@ fn judge(report: &mut Report, path: &str, health: &Health) -> bool {
 async fn open(at: &StoreAt) -> Result<Hub> {
     Ok(Hub {
         namespace: "".into(),
+        ceiling: None,
         store: at.open().await?,
         clock: Clock,
         machine: String::new(),

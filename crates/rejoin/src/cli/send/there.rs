@@ -62,6 +62,7 @@ async fn body(at: At<'_>, remote: &Remote, args: &SendArgs, text: String) -> Res
         "raw": turn.raw,
         "keep_background": turn.keep_background,
         "timeout_ms": turn.timeout.map(|t| t.as_millis() as u64),
+        "idle_timeout_ms": turn.idle_timeout.map(|t| t.as_millis() as u64),
         "max_cost_usd": turn.max_cost.map(Micros::dollars),
         // Should the connection break, it is sent again and taken in once.
         "client_key": turn.idempotency_key.clone().or_else(minted),
