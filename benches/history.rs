@@ -66,6 +66,7 @@ fn agent() -> AgentName {
 async fn open(path: &Path) -> Hub {
     Hub {
         namespace: "".into(),
+        ceiling: None,
         store: Store::open_sqlite(path).await.unwrap(),
         clock: Clock,
         machine: "bench".into(),

@@ -59,7 +59,16 @@ impl World {
         let token = self.data().join("test-token");
         if !token.exists() {
             let made = self
-                .run(&["token", "create", "test", "--scope", "admin", "--json"])
+                .run(&[
+                    "token",
+                    "create",
+                    "test",
+                    "--scope",
+                    "admin",
+                    "--max-permission",
+                    "full",
+                    "--json",
+                ])
                 .ok();
             std::fs::write(&token, made.json()["token"].as_str().unwrap()).unwrap();
         }

@@ -107,7 +107,7 @@ pub use procs::{marked, wait_for};
 pub use python::python_tool;
 pub use running::kill;
 pub use s3::{S3, free_port};
-pub use sql::sql;
+pub use sql::{Locked, sql};
 pub use talk::Talk;
 pub use words::{answer, assert_shown, said, texts, user, words_in};
 pub use world::{Done, World};

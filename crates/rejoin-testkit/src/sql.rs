@@ -35,3 +35,22 @@ pub fn sql(file: &Path, statement: &str) {
     at.execute_batch(&format!("{statement}; pragma wal_checkpoint(truncate)"))
         .unwrap();
 }
+
+/// The write lock of a database, held by this process until dropped.
+pub struct Locked(Connection);
+
+impl Locked {
+    #[track_caller]
+    pub fn of(file: &Path) -> Self {
+        let at = Connection::open(file).unwrap();
+        at.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+        at.execute_batch("begin immediate").unwrap();
+        Self(at)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _released = self.0.execute_batch("rollback");
+    }
+}

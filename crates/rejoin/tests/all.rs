@@ -17,10 +17,12 @@ mod suite {
     mod crashes;
     mod doctor;
     mod errors;
+    mod external;
     mod failures;
     mod fork;
     mod help;
     mod history;
+    mod idle;
     mod look;
     mod open;
     mod portable;
@@ -36,4 +38,5 @@ mod suite {
     mod tidy;
     mod trust;
     mod walks;
+    mod walls;
 }

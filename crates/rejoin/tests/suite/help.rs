@@ -81,6 +81,7 @@ fn talk() {
           --relocate               Resume also in another folder
           --raw                    Let the CLI read /commands and @files in it
           --timeout <TIME>         Stop the turn after this time, e.g. 90s, 10m
+          --idle-timeout <TIME>    Stop the turn after this much silence, or never
           --max-cost <USD>         Stop the turn once it has cost this, e.g. 0.5
           --file <F>               Add a text file to the message (may be repeated)
           --if-busy <IF_BUSY>      While another turn runs [default: wait] [possible

@@ -6,6 +6,7 @@ mod codex;
 mod daemon;
 pub(crate) mod deferred;
 mod gemini;
+mod gone;
 pub(crate) mod killed;
 mod opencode;
 mod person;

@@ -2,7 +2,9 @@
 
 mod agents;
 mod api;
+mod ceiling;
 mod clients;
+mod hangs;
 mod hostile;
 mod killed;
 mod live;
@@ -10,6 +12,8 @@ mod many;
 mod notify;
 mod observed;
 mod refused;
+mod roots;
+mod store_away;
 mod warm;
 
 use rejoin_testkit::World;

@@ -250,3 +250,40 @@ fn whoever_answers_has_its_own_environment() {
         "{turn:#}"
     );
 }
+
+/// Prints the names of its variables.
+const NAMER: &str = r#"#!/usr/bin/env python3
+import json, os, sys
+if sys.argv[1:2] == ["--version"]: print("smallcli version 1.2.3"); sys.exit()
+sys.stdin.read()
+print(json.dumps({"type": "hello", "id": "s-1"}))
+print(json.dumps({"type": "said", "parts": [{"text": " ".join(sorted(os.environ))}]}))
+print(json.dumps({"type": "bye", "in": 1, "out": 1, "usd": 0}))
+"#;
+
+#[test]
+fn logins_of_the_store_reach_an_agent_only_when_they_are_passed_by_name() {
+    const LOGINS: [&str; 6] = [
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "DATABASE_URL",
+        "PGHOST",
+        "PGPASSWORD",
+        "PGSSLKEY",
+    ];
+    let mut world = world(|section| section);
+    world.script(&world.root().join("smallcli"), NAMER);
+    for name in LOGINS {
+        world.set(name, "secret");
+    }
+    let received = |world: &World, key: &str| {
+        let turn = world.run(&["send", "-k", key, "--json", "which?"]).json();
+        let names = turn["text"].as_str().unwrap().to_owned();
+        assert!(names.contains("REJOIN_TURN"), "{turn:#}");
+        LOGINS.map(|login| names.split(' ').any(|name| name == login))
+    };
+    assert_eq!(received(&world, "one"), [false; 6]);
+    world.set("REJOIN_AGENTS_SMALL_PASS_ENV", "PGPASSWORD,DATABASE_URL");
+    let passed = [false, false, true, false, true, false];
+    assert_eq!(received(&world, "two"), passed);
+}

@@ -62,12 +62,15 @@ impl Small {
                 .product::<u64>()
         };
         let ballast = std::fs::File::create(self.0.join("ballast")).unwrap();
-        let size = free(&self.0) - leave;
-        std::io::copy(
+        let size = free(&self.0).saturating_sub(leave);
+        let filled = std::io::copy(
             &mut std::io::Read::take(std::io::repeat(0), size),
             &mut &ballast,
-        )
-        .unwrap();
+        );
+        // Others may write meanwhile.
+        if let Err(error) = filled {
+            assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+        }
     }
 
     pub(crate) fn empty(&self) {

@@ -163,6 +163,15 @@ fn limits() {
         $
         "#);
     }
+    assert_snapshot!(failing(&world, "#s:hang", &["--idle-timeout", "3s"]), @r#"
+    exit 124, turn idle_limit
+    rejoin: failed, idle_limit: the agent printed nothing for 3 s · tmqx:5 kept, no tool ran · claude sonnet · rejoin send -c tmqx --idle-timeout LONGER "please go on"
+    {
+      "class": "idle_limit",
+      "message": "the agent printed nothing for 3 s",
+      "try": "rejoin send -c tmqx --idle-timeout LONGER \"please go on\""
+    }
+    "#);
 }
 
 /// The CLI is stopped by others than us; then nobody is left who could say how it ended.

@@ -329,6 +329,7 @@ async fn take(scratch: &Path, bytes: &[u8]) {
     }
     let hub = Hub {
         namespace: "".into(),
+        ceiling: None,
         store: Store::open_sqlite(scratch).await.unwrap(),
         clock: Clock,
         machine: "here".into(),

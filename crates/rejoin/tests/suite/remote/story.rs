@@ -171,8 +171,9 @@ fn tell(way: Way) -> Vec<String> {
     let place = Place::new(way);
     if way == Way::None {
         // The other worlds have a token already.
+        let most = ["--scope", "admin", "--max-permission", "full"];
         place
-            .run(&["token", "create", "test", "--scope", "admin"])
+            .run(&[&["token", "create", "test"], &most[..]].concat())
             .ok();
     }
     let root = place.world.root().to_str().unwrap().to_owned();

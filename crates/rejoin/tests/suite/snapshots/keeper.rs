@@ -37,6 +37,7 @@ impl Keeper {
         let vault = Vault::new(store.clone(), blobs.unwrap(), Sealer::plain());
         let hub = Hub {
             namespace: "".into(),
+            ceiling: None,
             store,
             clock: Clock,
             machine: "m".into(),

@@ -93,6 +93,27 @@ fn a_session_the_cli_does_not_know() {
     story.resumes(&[]);
 }
 
+/// Every way to say that a thread is not resumed is a refusal: the turn is run once more with the
+/// transcript.
+#[test]
+fn a_thread_that_is_not_resumed_is_told_again() {
+    for words in [
+        "Error: thread/resume: thread/resume failed: failed to load rollout (code -32603)",
+        "Error: error resuming thread: unsupported history",
+        "ERROR: Failed to initialize session: unsupported rollout",
+    ] {
+        let Some(mut world) = world() else { return };
+        let refuse =
+            format!("for a; do if [ \"$a\" = resume ]; then echo '{words}' >&2; exit 1; fi; done");
+        let switch = wrapped(&mut world, &refuse);
+        let mut story = Chronicle::begun(world);
+        std::fs::write(&switch, "").unwrap();
+        story.turn(Continued::Reseeded("rejected"), &[]);
+        std::fs::remove_file(&switch).unwrap();
+        story.resumes(&[]);
+    }
+}
+
 /// Makes the store say that the pinned session has another id.
 fn forge(world: &World, id: &str, other: &str) {
     let code = "import sqlite3, sys\n\
