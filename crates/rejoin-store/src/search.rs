@@ -37,30 +37,28 @@ pub struct Search {
     pub limit: i64,
 }
 
-/// Of more than so many, the newest are shown: to rank them all takes the engine too long.
-const RANKED: i64 = 2_000;
+/// The newest hits of the namespace are ranked: to rank all of them takes the engine too long.
+const RANKED: i64 = 200;
 
-/// Whoever is found is in the history, and of a conversation that is there.
-macro_rules! found {
-    ($order:literal) => {
-        concat!(
-            "select m.id, m.n, m.conversation_id, m.seq, m.role, m.agent, m.created_at
-            from messages_text
-            join messages m on m.n = messages_text.rowid
-            join conversations c on c.id = m.conversation_id
-            where messages_text match $1 and m.removed_at is null and m.seq is not null
-              and c.redirect_to is null and c.namespace = $5
-              and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
-            order by ",
-            $order,
-            " limit $4"
-        )
-    };
-}
+/// Ranks by how often the words occur for the length of the text, and not by the engine's own `rank`, which
+/// weighs words by the messages of all namespaces. Each occurrence adds one character to the highlight.
+const FOUND: &str = "select id, n, conversation_id, seq, role, agent, created_at from (
+        select m.id, m.n, m.conversation_id, m.seq, m.role, m.agent, m.created_at,
+            length(highlight(messages_text, 0, char(2), '')) - length(m.text) as times,
+            length(m.text) as size
+        from messages_text
+        join messages m on m.n = messages_text.rowid
+        join conversations c on c.id = m.conversation_id
+        where messages_text match $1 and m.removed_at is null and m.seq is not null
+          and c.redirect_to is null and c.namespace = $5
+          and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
+        order by messages_text.rowid desc limit $6
+    )
+    order by times * 1000 / (size + 400) desc, n desc limit $4";
 
 impl Read {
-    /// Best first; if there are very many, newest first. Every word must be there, each as the beginning
-    /// of one.
+    /// Best first, of the newest hits in the namespace. Every word must be there, each as the beginning of
+    /// one.
     pub async fn search(&mut self, search: &Search) -> Result<Vec<Hit>> {
         if let Connection::Postgres(_) = self.connection()? {
             return postgres::search(self, search).await;
@@ -69,24 +67,16 @@ impl Read {
         if words.is_empty() {
             return Ok(vec![]);
         }
-        let many = "select count(*) as many from
-            (select rowid from messages_text where messages_text match $1 limit $2)";
-        let many = one(self, many, vals![words.as_str(), RANKED]).await?;
-        let many = many.map_or(Ok(0), |row| row.int("many"))? >= RANKED;
-        let sql = if many {
-            found!("messages_text.rowid desc")
-        } else {
-            found!("messages_text.rank, m.n desc")
-        };
         let values = vals![
             words.as_str(),
             search.agent.clone(),
             search.workdir.clone(),
             search.limit,
             search.namespace.as_str(),
+            search.limit.max(RANKED),
         ];
         let mut hits = vec![];
-        for row in rows(self, sql, values).await? {
+        for row in rows(self, FOUND, values).await? {
             hits.push(hit(&row, self.snippet(&words, row.int("n")?).await?)?);
         }
         Ok(hits)

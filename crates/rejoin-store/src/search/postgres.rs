@@ -12,31 +12,24 @@ macro_rules! query {
     };
 }
 
-/// Whoever is found is in the history, and of a conversation that is there.
-macro_rules! found {
-    (newest) => {
-        found!(@ "")
-    };
-    (best) => {
-        found!(@ "ts_rank(t.words, ", query!(), ") desc, ")
-    };
-    (@ $($order:expr),+) => {
-        concat!(
-            "select m.id, m.conversation_id, m.seq, m.role, m.agent, m.created_at
-            from messages_text t
-            join messages m on m.id = t.message_id
-            join conversations c on c.id = m.conversation_id
-            where t.words @@ ",
-            query!(),
-            " and m.removed_at is null and m.seq is not null
-              and c.redirect_to is null and c.namespace = $5
-              and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
-            order by ",
-            $($order,)+
-            "m.id desc limit $4"
-        )
-    };
-}
+/// The best of the newest hits in the namespace. `ts_rank` looks at the message alone.
+const FOUND: &str = concat!(
+    "select id, conversation_id, seq, role, agent, created_at from (
+        select m.id, m.conversation_id, m.seq, m.role, m.agent, m.created_at, t.words
+        from messages_text t
+        join messages m on m.id = t.message_id
+        join conversations c on c.id = m.conversation_id
+        where t.words @@ ",
+    query!(),
+    " and m.removed_at is null and m.seq is not null
+          and c.redirect_to is null and c.namespace = $5
+          and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
+        order by m.id desc limit $6
+    ) as newest
+    order by ts_rank(words, ",
+    query!(),
+    ") desc, id desc limit $4"
+);
 
 macro_rules! snippet {
     ($text:literal) => {
@@ -55,23 +48,16 @@ pub(super) async fn search(read: &mut Read, search: &Search) -> Result<Vec<Hit>>
     let Some(query) = query(&search.text) else {
         return Ok(vec![]);
     };
-    let many = concat!(
-        "select count(*) as many from (select 1 from messages_text where words @@ ",
-        query!(),
-        " limit $2) as found"
-    );
-    let many = one(read, many, vals![query.as_str(), RANKED]).await?;
-    let many = many.map_or(Ok(0), |row| row.int("many"))? >= RANKED;
-    let sql = if many { found!(newest) } else { found!(best) };
     let values = vals![
         query.as_str(),
         search.agent.clone(),
         search.workdir.clone(),
         search.limit,
         search.namespace.as_str(),
+        search.limit.max(RANKED),
     ];
     let mut hits = vec![];
-    for row in rows(read, sql, values).await? {
+    for row in rows(read, FOUND, values).await? {
         let id = row.id("id")?;
         let as_said = snippet!("left(text, 150000)");
         let mut said = one(read, as_said, vals![query.as_str(), id]).await?;

@@ -9,6 +9,7 @@ use super::engines::Place;
 
 on_both_engines!(
     words_are_found,
+    other_namespaces_do_not_change_the_order,
     every_text_is_kept_as_it_is,
     what_is_edited_and_deleted_is_found_no_more,
 );
@@ -23,11 +24,20 @@ const TEXTS: [&str; 6] = [
 ];
 
 async fn told(store: &Store, texts: &[&str]) -> (ConversationId, Vec<MessageId>) {
-    let c = ConversationId::from_parts(1, [1; 10]);
+    told_in(store, "", 1, texts).await
+}
+
+async fn told_in(
+    store: &Store,
+    namespace: &str,
+    number: u8,
+    texts: &[&str],
+) -> (ConversationId, Vec<MessageId>) {
+    let c = ConversationId::from_parts(1, [number; 10]);
     let agent = AgentName::new("demo").unwrap();
     let mut tx = store.begin().await.unwrap();
     let new = NewConversation {
-        namespace: String::new(),
+        namespace: namespace.into(),
         id: c,
         key: None,
         title: "t".into(),
@@ -41,7 +51,7 @@ async fn told(store: &Store, texts: &[&str]) -> (ConversationId, Vec<MessageId>)
     tx.add_conversation(&new).await.unwrap();
     let mut ids = vec![];
     for (n, text) in texts.iter().enumerate() {
-        let id = MessageId::from_parts(n as u64 + 1, [n as u8; 10]);
+        let id = MessageId::from_parts(u64::from(number) * 1000 + n as u64, [n as u8; 10]);
         let new = NewMessage {
             id,
             conversation: c,
@@ -111,6 +121,27 @@ async fn words_are_found(place: Place) {
     assert_eq!(best[0].seq, 6);
     let marked = format!("{HIT_BEGINS}harbour{HIT_ENDS}");
     assert!(best[0].snippet.contains(&marked), "{best:?}");
+}
+
+/// A tenant learns nothing about the words of others by the order of its own hits.
+async fn other_namespaces_do_not_change_the_order(place: Place) {
+    let store = place.open().await;
+    told_in(&store, "mine", 1, &["alpha alpha beta", "alpha beta beta"]).await;
+    let order = async || {
+        let search = Search {
+            namespace: "mine".into(),
+            text: "alpha beta".into(),
+            limit: 9,
+            ..Search::default()
+        };
+        let hits = store.read().await.unwrap().search(&search).await.unwrap();
+        hits.iter().map(|hit| hit.seq).collect::<Vec<_>>()
+    };
+    let before = order().await;
+    told_in(&store, "other", 2, &["alpha"; 40]).await;
+    let alphas = order().await;
+    told_in(&store, "other", 3, &["beta"; 200]).await;
+    assert_eq!((alphas, order().await), (before.clone(), before));
 }
 
 /// PostgreSQL's text holds no NUL, and a row of its words no more than a mebibyte.
