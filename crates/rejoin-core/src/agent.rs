@@ -44,6 +44,13 @@ impl<'de> Deserialize<'de> for AgentName {
     }
 }
 
+/// True for one word that a CLI cannot take for a flag, such as the name of a model.
+pub fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
 /// Which product wrote a session, or would read it: what `--version` says.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Runtime {

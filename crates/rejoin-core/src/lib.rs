@@ -27,7 +27,7 @@ mod transcript;
 mod turn;
 mod usage;
 
-pub use agent::{AgentName, BadName, Runtime, Version};
+pub use agent::{AgentName, BadName, Runtime, Version, is_word};
 pub use compose::{Composed, Material, Mismatch, Sent, compose};
 pub use decide::{Check, CheckName, Decision, Evidence, Hold, decide};
 pub use estimate::{Ahead, Prices, Spent};

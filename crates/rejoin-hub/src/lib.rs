@@ -60,7 +60,7 @@ pub use portable::{Came, ImportView, ImportWish};
 pub use progress::{AttemptPlan, BeginAttempt, Confirmed, Forked, LiveFrom, PinStart};
 pub use questions::{InboxView, LateAnswer, QuestionView};
 pub use rejoin_core::AnswerWish;
-pub use request::{FreshWish, TurnFlags, TurnRequest};
+pub use request::{FreshWish, TurnFlags, TurnRequest, check_model};
 pub use snapshots::{FAILED, LOCAL_ONLY, Offers, STORED};
 pub use tokens::{NewTokenView, TokenView, TokenWish};
 pub use view::{ConversationView, ErrorView, MessageView, SessionView, TurnView, VersionView};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Hub;
 use crate::ceiling::Beyond;
 use crate::error::{Error, Result};
+use crate::request::check_model;
 use crate::view::{ConversationView, MessageView, SessionView, TurnView};
 
 /// Most that one page holds.
@@ -82,6 +83,7 @@ impl Hub {
             )));
         }
         self.may(Beyond::Turn, wish.permission)?;
+        check_model(wish.model.as_deref())?;
         let id = self.clock.conversation_id()?;
         tx.add_conversation(&NewConversation {
             id,

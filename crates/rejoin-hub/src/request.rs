@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
-use rejoin_core::{AgentName, Envelope, Fresh, Micros, PermissionMode, Policy, Request};
+use rejoin_core::{AgentName, Envelope, Fresh, Micros, PermissionMode, Policy, Request, is_word};
 use rejoin_store::{AgentSettings, Conversation};
 use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
 
 /// One turn's wishes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,6 +133,17 @@ pub struct TurnFlags {
     pub model: Option<String>,
     /// The configured one, where neither flag nor conversation says anything.
     pub default_model: Option<String>,
+}
+
+/// Refuses a name that a CLI could take for a flag or for more than one argument.
+pub fn check_model(model: Option<&str>) -> Result<()> {
+    match model {
+        Some(model) if !is_word(model) => Err(Error::Usage(format!(
+            "`{}` cannot be a model: a model is one word that does not begin with `-`",
+            model.escape_debug()
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
 impl TurnFlags {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Changed, Doing, Made, Undo};
 use crate::Hub;
 use crate::error::{Error, Result};
+use crate::request::check_model;
 
 /// One thing to be otherwise.
 #[derive(Debug, Clone)]
@@ -132,6 +133,9 @@ impl Hub {
         let mut change = self.begin_change(c).await?;
         let mut now = change.conversation.clone();
         for wish in wishes {
+            if let Wish::Model(_, model) = wish {
+                check_model(model.as_deref())?;
+            }
             apply(&mut now, wish);
         }
         let permits = |wish: &Wish| matches!(wish, Wish::Permission(_) | Wish::Tools(..));

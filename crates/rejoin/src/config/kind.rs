@@ -1,5 +1,6 @@
 //! What a value can be: in a file, in the environment, in words and as a schema.
 
+use rejoin_core::is_word;
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,12 +147,6 @@ fn plain(text: &str) -> bool {
     !text
         .chars()
         .any(|c| c.is_control() && c != '\n' && c != '\t')
-}
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with('-')
-        && !text.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
 fn is_variable(name: &str) -> bool {
