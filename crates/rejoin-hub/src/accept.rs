@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::hold::Hold;
 use crate::lease::Lease;
 use crate::questions::LateAnswer;
-use crate::request::{TurnFlags, TurnRequest};
+use crate::request::{TurnFlags, TurnRequest, check_model};
 
 /// A message as it comes in.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ impl Hub {
             None => self.start_conversation(&mut tx, incoming, now).await?,
         };
         if !created {
-            may_continue(&mut tx, &conversation, incoming).await?;
+            may_continue(&mut tx, &conversation, incoming.confirmed).await?;
         }
         let busy = !created && tx.is_busy(conversation.id).await?;
         if incoming.refuse_if_busy && busy {
@@ -279,6 +279,8 @@ pub(crate) async fn settle_request(
     c: &Conversation,
     agent: &AgentName,
 ) -> Result<TurnRequest> {
+    check_model(flags.model.as_deref())?;
+    check_model(flags.default_model.as_deref())?;
     if !c.settings.contains_key(agent.as_str()) {
         let mut settings = c.settings.clone();
         settings.insert(agent.to_string(), flags.settled());
@@ -287,9 +289,9 @@ pub(crate) async fn settle_request(
     Ok(flags.over(c, agent, request))
 }
 
-/// What the conversation's own policy says about a message that finds it (D-01).
-async fn may_continue(tx: &mut Tx, c: &Conversation, incoming: &Incoming) -> Result<()> {
-    let asks = c.continues == Continues::Ask.as_str() && !incoming.confirmed;
+/// Holds a new turn to the conversation's own policy (D-01).
+pub(crate) async fn may_continue(tx: &mut Tx, c: &Conversation, confirmed: bool) -> Result<()> {
+    let asks = c.continues == Continues::Ask.as_str() && !confirmed;
     let never = c.continues == Continues::Never.as_str();
     if !asks && !never {
         return Ok(());

@@ -3,6 +3,7 @@
 use rejoin_core::PermissionMode;
 use rejoin_store::{NewToken, Token, TokenScope};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::error::{Error, Result};
 use crate::{Hub, rfc3339};
@@ -22,6 +23,8 @@ pub struct TokenWish {
     pub expires_in: Option<i64>,
     /// None: the configured ceiling holds.
     pub max_permission: Option<PermissionMode>,
+    /// Random bytes of the caller; none: fresh ones. The same wish with the same bytes is the same token.
+    pub secret: Option<[u8; 32]>,
 }
 
 /// Told once, when it is made.
@@ -60,7 +63,7 @@ impl Hub {
         if !wish.namespace.is_empty() {
             well_formed(&wish.namespace, "namespace")?;
         }
-        let secret = self.clock.secret()?;
+        let secret = wish.secret.map_or_else(|| self.clock.secret(), Ok)?;
         let token = secret.iter().fold(PREFIX.to_owned(), |text, byte| {
             text + &format!("{byte:02x}")
         });
@@ -77,21 +80,43 @@ impl Hub {
             max_permission: wish.max_permission,
         };
         let mut tx = self.store.begin().await?;
+        let made = NewTokenView {
+            name: wish.name.clone(),
+            scope: wish.scope.to_string(),
+            namespace: wish.namespace.clone(),
+            expires_at: expires_at.map(rfc3339),
+            max_permission: wish.max_permission.map(|mode| mode.to_string()),
+            token,
+        };
         if !tx.add_token(&new).await? {
+            drop(tx);
+            if let Some(before) = self.made_before(&made).await? {
+                return Ok(before);
+            }
             return Err(Error::TokenTaken(format!(
                 "there is a token called `{}` already",
                 wish.name
             )));
         }
         tx.commit().await?;
-        Ok(NewTokenView {
-            name: wish.name.clone(),
-            token,
-            scope: wish.scope.to_string(),
-            namespace: wish.namespace.clone(),
-            expires_at: expires_at.map(rfc3339),
-            max_permission: wish.max_permission.map(|mode| mode.to_string()),
-        })
+        Ok(made)
+    }
+
+    /// Returns the token if this very one was made before: the request for it is repeated.
+    async fn made_before(&self, made: &NewTokenView) -> Result<Option<NewTokenView>> {
+        let given = hash(&made.token);
+        let found = self.store.read().await?.token_by_hash(&given).await?;
+        let same = |token: &Token| {
+            let known = (token.scope.as_str(), token.namespace.as_str());
+            known == (made.scope.as_str(), made.namespace.as_str())
+                && token.name == made.name
+                && token.max_permission.map(|mode| mode.to_string()) == made.max_permission
+                && token.is_good(self.clock.now())
+        };
+        Ok(found.filter(same).map(|token| NewTokenView {
+            expires_at: token.expires_at.map(rfc3339),
+            ..made.clone()
+        }))
     }
 
     pub async fn token_views(&self) -> Result<Vec<TokenView>> {
@@ -124,6 +149,12 @@ impl Hub {
             tx.commit().await?;
         }
         Ok(Some(token))
+    }
+
+    /// True if the token is neither revoked nor expired.
+    pub async fn is_good_token(&self, id: Uuid) -> Result<bool> {
+        let found = self.store.read().await?.token(id).await?;
+        Ok(found.is_some_and(|token| token.is_good(self.clock.now())))
     }
 
     /// Is there any that is good?

@@ -180,7 +180,7 @@ impl From<HubError> for Failure {
             }
             HubError::MustConfirm(handle) => {
                 Self::new(codes::CONFIRM, format!("{text}; this message was not kept")).try_this(
-                    format!("rejoin send -c {handle} …, or \"confirm\": true over HTTP"),
+                    format!("rejoin send -c {handle} --confirm …, or \"confirm\": true over HTTP"),
                 )
             }
             HubError::NeverContinues(handle) => Self::new(

@@ -131,6 +131,13 @@ impl Read {
         found.as_ref().map(read).transpose()
     }
 
+    /// The token with this id, good or not.
+    pub async fn token(&mut self, id: Uuid) -> Result<Option<Token>> {
+        let sql = "select * from tokens where id = $1";
+        let found = one(self, sql, vals![id]).await?;
+        found.as_ref().map(read).transpose()
+    }
+
     /// All of them, oldest first.
     pub async fn tokens(&mut self) -> Result<Vec<Token>> {
         let sql = "select * from tokens order by created_at, id";

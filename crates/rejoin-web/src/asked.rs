@@ -323,7 +323,7 @@ impl Wishes {
     fn notify_url(&self, app: &App) -> Result<Option<String>> {
         match &self.notify_url {
             Some(url) if !app.options.notify.allows(url) => Err(Refusal::forbidden(
-                "notify_url does not begin with an address that this daemon allows",
+                "notify_url is not at or below an address that this daemon allows",
             )
             .try_this("[notify] urls in the configuration")),
             url => Ok(url.clone()),

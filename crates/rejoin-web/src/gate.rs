@@ -1,23 +1,67 @@
 //! How many may come: refused tokens and watchers are counted.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use uuid::Uuid;
+
+use crate::guard::Caller;
 
 /// So many refused tokens from one address within [`WINDOW`], and it has to wait.
 const FAILURES: u32 = 20;
 const WINDOW: Duration = Duration::from_mins(1);
 /// Addresses that are remembered; above that the oldest are forgotten.
 const REMEMBERED: usize = 4096;
-/// Connections that watch at the same time.
-const WATCHERS: usize = 1000;
+/// Streams of events that are open at the same time: of one token, of one namespace, and of all.
+const OF_TOKEN: usize = 500;
+const OF_NAMESPACE: usize = 1000;
+const OF_ALL: usize = 2000;
 
 pub(crate) struct Gate {
     failures: Mutex<HashMap<IpAddr, Failed>>,
-    watchers: Arc<Semaphore>,
+    watchers: Arc<Mutex<Watchers>>,
+}
+
+/// Counts of open streams.
+#[derive(Default)]
+struct Watchers {
+    all: usize,
+    tokens: HashMap<Uuid, usize>,
+    namespaces: HashMap<Arc<str>, usize>,
+}
+
+/// One open stream. Gives its place back when it is dropped.
+pub(crate) struct WatcherPlace {
+    watchers: Arc<Mutex<Watchers>>,
+    token: Option<Uuid>,
+    namespace: Arc<str>,
+}
+
+impl Drop for WatcherPlace {
+    fn drop(&mut self) {
+        let mut watchers = lock(&self.watchers);
+        watchers.all -= 1;
+        if let Some(token) = self.token {
+            give_back(&mut watchers.tokens, &token);
+        }
+        give_back(&mut watchers.namespaces, &self.namespace);
+    }
+}
+
+fn give_back<K: Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Clone, Copy)]
@@ -30,19 +74,19 @@ impl Gate {
     pub(crate) fn new() -> Self {
         Self {
             failures: Mutex::default(),
-            watchers: Arc::new(Semaphore::new(WATCHERS)),
+            watchers: Arc::default(),
         }
     }
 
     /// Has this address guessed too often?
     pub(crate) fn is_shut(&self, from: IpAddr) -> bool {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = lock(&self.failures);
         let failed = failures.get(&from);
         failed.is_some_and(|f| f.times >= FAILURES && f.since.elapsed() < WINDOW)
     }
 
     pub(crate) fn failed(&self, from: IpAddr) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = lock(&self.failures);
         if failures.len() >= REMEMBERED {
             failures.retain(|_, f| f.since.elapsed() < WINDOW);
         }
@@ -63,12 +107,37 @@ impl Gate {
         failed.times = failed.times.saturating_add(1);
     }
 
-    /// A place among those who watch; none: there is none left.
-    pub(crate) fn watcher(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.watchers).try_acquire_owned().ok()
+    /// Takes a place for a stream of this caller. Returns none if the token, its namespace or the daemon
+    /// has as many streams open as it may.
+    pub(crate) fn watcher(&self, caller: &Caller) -> Option<WatcherPlace> {
+        let mut watchers = lock(&self.watchers);
+        let token = caller.token;
+        let count = |token| watchers.tokens.get(&token).copied().unwrap_or_default();
+        let of_token = token.map_or(0, count);
+        let of_namespace = watchers.namespaces.get(&caller.namespace).copied();
+        if of_token >= OF_TOKEN
+            || of_namespace.unwrap_or_default() >= OF_NAMESPACE
+            || watchers.all >= OF_ALL
+        {
+            return None;
+        }
+        watchers.all += 1;
+        if let Some(token) = token {
+            *watchers.tokens.entry(token).or_default() += 1;
+        }
+        let namespace = Arc::clone(&caller.namespace);
+        *watchers
+            .namespaces
+            .entry(Arc::clone(&namespace))
+            .or_default() += 1;
+        Some(WatcherPlace {
+            watchers: Arc::clone(&self.watchers),
+            token,
+            namespace,
+        })
     }
 
     pub(crate) fn watching(&self) -> usize {
-        WATCHERS - self.watchers.available_permits()
+        lock(&self.watchers).all
     }
 }

@@ -12,7 +12,10 @@ use axum::response::{IntoResponse, Response};
 use rejoin_core::PermissionMode;
 use rejoin_runner::failure::{Failure, codes};
 use rejoin_store::TokenScope;
+use reqwest::Url;
+use uuid::Uuid;
 
+use crate::address;
 use crate::metrics::Metrics;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
@@ -40,6 +43,8 @@ pub(crate) struct Caller {
     pub(crate) scope: TokenScope,
     /// The user whose daemon it is, on the same machine.
     pub(crate) local: bool,
+    /// None: the caller came through the socket.
+    pub(crate) token: Option<Uuid>,
     /// The most it may ask an agent to do; none: anything.
     pub(crate) ceiling: Option<PermissionMode>,
 }
@@ -104,6 +109,7 @@ async fn admitted(app: &App, request: &mut Request) -> Result<()> {
             namespace: "".into(),
             scope: TokenScope::Admin,
             local: true,
+            token: None,
             ceiling: None,
         },
         Peer::Network(from) => by_token(app, request.headers(), from.ip()).await?,
@@ -141,6 +147,7 @@ async fn by_token(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Caller
             namespace: token.namespace.into(),
             scope: token.scope,
             local: false,
+            token: Some(token.id),
             ceiling: Some(token.max_permission.unwrap_or(app.options.max_permission)),
         }),
         // Who knows one is let in, whoever else guesses from the same address.
@@ -160,12 +167,11 @@ async fn by_token(app: &App, headers: &HeaderMap, from: IpAddr) -> Result<Caller
 /// A page that was led here under another name must not reach it (DNS rebinding).
 fn right_host(app: &App, headers: &HeaderMap) -> Result<()> {
     let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
-    let Some(host) = host else {
-        return Err(Refusal::usage("the request names no host"));
-    };
+    let host = host.ok_or_else(|| Refusal::usage("the request names no host"))?;
+    let host = address::host(host);
     // An address is not looked up, so nobody can be led here by one.
-    let address = app.everywhere && without_port(host).parse::<IpAddr>().is_ok();
-    if address || is_ours(app, host) {
+    let by_address = |host: &Url| app.everywhere && address::ip(host).is_some();
+    if host.is_some_and(|host| by_address(&host) || is_ours(app, &host)) {
         return Ok(());
     }
     Err(
@@ -179,12 +185,8 @@ fn right_origin(app: &App, headers: &HeaderMap) -> Result<()> {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
     };
-    let origin = origin.to_str().unwrap_or_default();
-    let host = origin.split_once("://").map_or("", |(_, host)| host);
-    let public = app.options.public_url.as_deref();
-    if public.is_some_and(|url| url.trim_end_matches('/') == origin)
-        || (!host.is_empty() && is_ours(app, host))
-    {
+    let origin = origin.to_str().ok().and_then(address::origin);
+    if origin.is_some_and(|origin| is_ours(app, &origin)) {
         return Ok(());
     }
     Err(Refusal::forbidden(
@@ -192,28 +194,20 @@ fn right_origin(app: &App, headers: &HeaderMap) -> Result<()> {
     ))
 }
 
-fn is_ours(app: &App, host: &str) -> bool {
-    let name = without_port(host);
-    let loopback = name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    let listed = |known: &String| known.eq_ignore_ascii_case(name);
-    let public = app.options.public_url.as_deref().and_then(|url| {
-        let rest = url.split_once("://")?.1;
-        Some(without_port(rest.split('/').next()?))
-    });
+/// True if the daemon is reached by this host: an address of loopback, or a name of the configuration.
+fn is_ours(app: &App, url: &Url) -> bool {
+    let Some(name) = url.host_str() else {
+        return false;
+    };
+    let loopback = name == "localhost" || address::ip(url).is_some_and(|ip| ip.is_loopback());
+    let listed = |known: &String| {
+        let known = address::host(known).or_else(|| address::host(&format!("[{known}]")));
+        known.is_some_and(|known| known.host_str() == Some(name))
+    };
+    let public = app.options.public_url.as_deref().and_then(address::web);
     loopback
         || app.options.allow_hosts.iter().any(listed)
-        || public.is_some_and(|known| known.eq_ignore_ascii_case(name))
-}
-
-fn without_port(host: &str) -> &str {
-    if let Some(rest) = host.strip_prefix('[') {
-        return rest.split(']').next().unwrap_or(rest);
-    }
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
-    }
+        || public.is_some_and(|known| known.host_str() == Some(name))
 }
 
 /// The body, if it is short enough and comes in time.

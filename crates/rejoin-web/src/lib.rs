@@ -3,6 +3,7 @@
 //! A request goes through [`listen`] (connections), [`guard`] (who is it, may it), a handler in
 //! [`api`] and the hub; the [`queue`] runs turns; [`live`] tells what was committed.
 
+mod address;
 mod api;
 mod asked;
 mod extract;
@@ -21,6 +22,7 @@ mod queue;
 mod serve;
 mod state;
 mod timed;
+mod token_watch;
 
 pub use listen::short;
 pub use notify::Notify;

@@ -11,6 +11,8 @@ use rejoin_runner::process::capture;
 use rejoin_store::Delivery;
 use ring::hmac;
 
+use crate::address;
+
 /// Events of other processes are heard of within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Who is told must say that they have heard within this time.
@@ -32,10 +34,18 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// May a message name this address?
+    /// True if a message may name this address: it lies at or below one of the configured ones.
     pub(crate) fn allows(&self, url: &str) -> bool {
         let plain = !url.chars().any(|c| c.is_control() || c.is_whitespace());
-        plain && url.len() < 2000 && self.urls.iter().any(|known| url.starts_with(known))
+        let below = |known: &String| address::is_below(url, known);
+        plain && url.len() < 2000 && self.urls.iter().any(below)
+    }
+
+    /// The first configured address that is not one of the web.
+    pub fn bad_address(&self) -> Option<&str> {
+        let mut all = self.webhook.iter().chain(&self.urls);
+        let bad = all.find(|url| address::web(url).is_none());
+        bad.map(String::as_str)
     }
 
     fn wish(&self) -> NotifyWish {

@@ -18,7 +18,8 @@ use crate::live::Live;
 use crate::metrics::{FOLD, Metrics};
 use crate::problem::{Refusal, Result};
 use crate::queue::{Queue, Workshop};
-use crate::state::{App, Defaults, Options, Shared};
+use crate::state::{App, Defaults, Options, Secrets, Shared};
+use crate::token_watch::TokenWatch;
 
 /// As the first process of a container it takes its turns along: they have so long to end.
 const LAST_MOMENTS: Duration = Duration::from_secs(8);
@@ -100,6 +101,8 @@ impl Daemon {
             queue,
             live: Arc::new(Live::new(runner.hub.store.clone()).await?),
             gate: Gate::new(),
+            tokens: TokenWatch::new(runner.hub.clone()),
+            secrets: Secrets::new(runner.hub.clock.secret()?),
             metrics,
             ending: end,
             everywhere: !address.ip().is_loopback(),

@@ -16,6 +16,7 @@ use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::notify::Notify;
 use crate::queue::Queue;
+use crate::token_watch::TokenWatch;
 
 /// What the configuration says where a request says nothing.
 #[derive(Debug, Clone)]
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) live: Arc<Live>,
     pub(crate) gate: Gate,
+    pub(crate) tokens: TokenWatch,
+    pub(crate) secrets: Secrets,
     pub(crate) metrics: Metrics,
     /// True once it is to end.
     pub(crate) ending: watch::Receiver<bool>,
@@ -74,6 +77,22 @@ impl Shared {
             ceiling: caller.ceiling,
             ..self.runner.hub.clone()
         }
+    }
+}
+
+/// Secrets of tokens that are requested with an `Idempotency-Key`. A token is stored as a hash only, so a
+/// repeated request could not be answered with it; derived from the key and from bytes that only this
+/// process knows, it is the same again for as long as the daemon runs.
+pub(crate) struct Secrets(blake3::Hash);
+
+impl Secrets {
+    pub(crate) fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes.into())
+    }
+
+    pub(crate) fn of(&self, caller: &str, key: &str) -> [u8; 32] {
+        let text = format!("{caller}\n{key}");
+        *blake3::keyed_hash(self.0.as_bytes(), text.as_bytes()).as_bytes()
     }
 }
 

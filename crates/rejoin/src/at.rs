@@ -17,7 +17,7 @@ use crate::cli::folder_text;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::output::figures::Now;
-use crate::remote::{Ask, Remote};
+use crate::remote::{Ask, Remote, new_key};
 
 #[derive(Clone, Copy)]
 pub(crate) enum At<'a> {
@@ -210,7 +210,8 @@ impl At<'_> {
                 if let Some(most) = wish.max_permission {
                     body["max_permission"] = json!(most);
                 }
-                remote.ask(Ask::post(&["api", "tokens"]).body(body)).await
+                let ask = Ask::post(&["api", "tokens"]).known_by(new_key());
+                remote.ask(ask.body(body)).await
             }
         }
     }

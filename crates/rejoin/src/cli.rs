@@ -6,6 +6,7 @@ mod archive;
 mod change;
 mod completions;
 mod config;
+mod confirm;
 mod delete;
 mod demo;
 mod dialog;

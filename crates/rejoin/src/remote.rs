@@ -45,6 +45,12 @@ pub(crate) enum Place {
     Elsewhere,
 }
 
+/// A key under which a request is repeated if its connection breaks.
+pub(crate) fn new_key() -> Option<String> {
+    let id = rejoin_hub::Clock.turn_id().ok()?;
+    Some(format!("rejoin-{id}"))
+}
+
 /// Talks to one daemon.
 pub(crate) struct Remote {
     pub(crate) out: Output,
@@ -113,9 +119,9 @@ impl Ask {
         self
     }
 
-    /// The body has it as `client_key`.
-    pub(crate) fn known_by(mut self, key: String) -> Self {
-        self.key = Some(key);
+    /// Sends the request with this `Idempotency-Key`, so that it may be repeated.
+    pub(crate) fn known_by(mut self, key: Option<String>) -> Self {
+        self.key = key;
         self
     }
 
@@ -244,6 +250,9 @@ impl Remote {
         if let Some(parent) = crate::traces::parent() {
             request = request.header("traceparent", parent);
         }
+        if let Some(key) = &ask.key {
+            request = request.header("idempotency-key", key);
+        }
         if let Some(body) = &ask.body {
             request = request
                 .header("content-type", "application/json")
@@ -273,23 +282,27 @@ impl Remote {
             match pauses.next().filter(|_| broke) {
                 Some(pause) => tokio::time::sleep(*pause).await,
                 None => {
-                    let unsure = ask.key.as_deref().filter(|_| broke);
-                    return Err(self.gone_with(&error, unsure));
+                    return Err(match ask.key.as_deref().filter(|_| broke) {
+                        Some(key) => self.gone_with(&error, ask, key),
+                        None => self.gone(&error),
+                    });
                 }
             }
         }
     }
 
-    /// The same of something that may have been taken in, under a key.
-    fn gone_with(&self, error: &reqwest::Error, key: Option<&str>) -> Failure {
-        let gone = self.gone(error);
-        let Some(key) = key else { return gone };
-        let text = format!(
-            "{}; nobody knows whether the message was kept",
-            gone.message
-        );
-        // What was taken in under a key is not taken in again.
-        let again = self.command(&format!("send --idempotency-key {key} …"));
+    /// The same for a request that may have been carried out, under a key: repeated under it, it is not
+    /// carried out twice.
+    fn gone_with(&self, error: &reqwest::Error, ask: &Ask, key: &str) -> Failure {
+        let gone = self.gone(error).message;
+        let text = format!("{gone}; it is unknown whether the request was carried out");
+        let command = match ask.path.last().map(String::as_str) {
+            Some(word @ ("send" | "retry" | "fork")) => {
+                format!("{word} --idempotency-key {key} …")
+            }
+            Some(_) | None => "token list".to_owned(),
+        };
+        let again = self.command(&command);
         Failure::unavailable(text).try_this(format!("the same again, as {again}"))
     }
 

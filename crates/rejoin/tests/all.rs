@@ -12,6 +12,7 @@ mod suite {
     mod busy;
     mod cli;
     mod config;
+    mod continued;
     mod conversation;
     mod costs;
     mod crashes;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::edit::place_of;
 use super::{Change, Changed, Doing, Made, Undo};
 use crate::Hub;
-use crate::accept::{Accepted, settle_request, to_json};
+use crate::accept::{Accepted, may_continue, settle_request, to_json};
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
 use crate::hold::Hold;
@@ -45,13 +45,34 @@ pub struct Again {
     pub agent: Option<AgentName>,
     pub flags: TurnFlags,
     pub request: TurnRequest,
+    /// The same key again returns the same turn and never runs it twice.
+    pub client_key: Option<String>,
+    /// The user said yes to continuing a conversation that asks.
+    pub confirmed: bool,
+}
+
+/// Stands in the request of a turn for the message that it runs again: no other request has it.
+fn digest_of(message: MessageId) -> String {
+    format!("retry {message}")
 }
 
 impl Hub {
     /// In one transaction: what followed is removed, and the turn is in hand.
     pub async fn retry(&self, again: &Again, holder: &str) -> Result<Accepted> {
         let c = self.conversation_of(again.message).await?;
-        let mut change = self.begin_change(c).await?;
+        let mut change = match self.begin_change(c).await {
+            Ok(change) => change,
+            // It may be busy with this very request, which came before.
+            Err(error) => {
+                let mut tx = self.store.begin().await?;
+                let before = self.retried_before(&mut tx, again).await?;
+                return before.ok_or(error);
+            }
+        };
+        if let Some(before) = self.retried_before(&mut change.tx, again).await? {
+            return Ok(before);
+        }
+        may_continue(&mut change.tx, &change.conversation, again.confirmed).await?;
         let now = self.clock.now();
         let (seq, stored) = place_of_users(&mut change, again.message).await?;
         let tx = &mut change.tx;
@@ -88,13 +109,14 @@ impl Hub {
         let mut request = settle_request(tx, &flags, &wishes, &conversation, &agent).await?;
         self.may_run(&agent, &request)?;
         request.fresh = Some(FreshWish::Retry);
+        request.digest = Some(digest_of(again.message));
         tx.add_turn(&NewTurn {
             id: turn,
             conversation: c,
             message: again.message,
             agent: &agent,
             request: to_json(&request)?,
-            client_key: None,
+            client_key: again.client_key.as_deref(),
             machine: &self.machine,
             holder: Some(holder),
             now,
@@ -141,6 +163,27 @@ impl Hub {
             created: false,
             claimed: Some(Box::new(claimed)),
         })
+    }
+
+    /// Finds the turn that was made under the key of this request.
+    async fn retried_before(&self, tx: &mut Tx, again: &Again) -> Result<Option<Accepted>> {
+        let Some(key) = &again.client_key else {
+            return Ok(None);
+        };
+        let Some(before) = tx.turn_by_key(&self.namespace, key).await? else {
+            return Ok(None);
+        };
+        let digest = asked_before(&before).and_then(|request| request.digest);
+        if digest != Some(digest_of(again.message)) {
+            return Err(Error::KeyReused(key.clone()));
+        }
+        Ok(Some(Accepted {
+            conversation: before.conversation,
+            turn: before.id,
+            replayed: true,
+            created: false,
+            claimed: None,
+        }))
     }
 
     /// What a retry would remove, and whom it would affect.

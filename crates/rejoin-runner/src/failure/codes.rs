@@ -58,7 +58,7 @@ codes! { COMMANDS:
     CONFLICT = ("conflict", 4, "something changed meanwhile, or is not in the state that the command needs", IfAccepted, "rejoin list"),
     KEY_REUSED = ("key_reused", 4, "the idempotency key was used before with another message", No, "rejoin send --idempotency-key OTHER \"…\""),
     DIVERGED = ("diverged", 4, "an archive or a bundle and what is here went on from one place, each by itself; nothing was overwritten", IfAccepted, "rejoin import FILE --as-copy"),
-    CONFIRM = ("confirm", 4, "the conversation is set to ask before it is continued, and nobody said yes", No, "rejoin send -c CONV \"…\""),
+    CONFIRM = ("confirm", 4, "the conversation is set to ask before it is continued, and nobody said yes", No, "rejoin send -c CONV --confirm \"…\""),
     NEVER_CONTINUES = ("never_continues", 5, "the conversation is set never to be continued", No, "rejoin set CONV continue=auto"),
     UNAUTHORIZED = ("unauthorized", 8, "the daemon does not know the token, or it has expired", No, "rejoin login URL"),
     FORBIDDEN = ("forbidden", 5, "the token, its ceiling, the address, the folder or the process does not allow this", No, "rejoin token create NAME --scope send"),

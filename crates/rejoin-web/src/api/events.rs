@@ -19,10 +19,11 @@ use utoipa::IntoParams;
 
 use super::find;
 use crate::extract::Params;
+use crate::gate::WatcherPlace;
 use crate::guard::Caller;
 use crate::live::Wanted;
 use crate::problem::{Refusal, Result};
-use crate::state::App;
+use crate::state::{App, ends};
 
 /// Proxies close what is silent.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -60,8 +61,9 @@ pub(super) async fn of_conversation(
         turn: None,
     };
     let after = since(&headers, &after)?;
+    let place = place(&app, &caller)?;
     let events = app.live.watch(wanted, after);
-    streamed(&app, events)
+    Ok(streamed(&app, &caller, place, events))
 }
 
 /// What happens in all conversations
@@ -84,38 +86,54 @@ pub(super) async fn of_all(
         turn: None,
     };
     let after = since(&headers, &after)?;
+    let place = place(&app, &caller)?;
     let events = app.live.watch(wanted, after);
-    streamed(&app, events)
+    Ok(streamed(&app, &caller, place, events))
 }
 
 /// What happens in one turn, until it has ended.
 pub(super) fn of_turn(
     app: &App,
     caller: &Caller,
-    c: ConversationId,
-    turn: TurnId,
+    place: WatcherPlace,
+    (c, turn): (ConversationId, TurnId),
     after: i64,
-) -> Result<Response> {
+) -> Response {
     let wanted = Wanted {
         namespace: Arc::clone(&caller.namespace),
         conversation: Some(c),
         turn: Some(turn),
     };
     let events = app.live.watch(wanted, Some(after));
-    streamed(app, events)
+    streamed(app, caller, place, events)
 }
 
-fn streamed(app: &App, events: impl Stream<Item = Bytes> + Send + 'static) -> Result<Response> {
-    let Some(place) = app.gate.watcher() else {
-        return Err(Refusal(Failure::new(
+/// Takes a place for one stream, before anything is done for it.
+pub(super) fn place(app: &App, caller: &Caller) -> Result<WatcherPlace> {
+    app.gate.watcher(caller).ok_or_else(|| {
+        Refusal(Failure::new(
             codes::RATE_LIMITED,
-            "too many are watching already",
-        )));
-    };
+            "this token, its namespace or the daemon has too many event streams open; nothing was sent",
+        ))
+    })
+}
+
+fn streamed(
+    app: &App,
+    caller: &Caller,
+    place: WatcherPlace,
+    events: impl Stream<Item = Bytes> + Send + 'static,
+) -> Response {
     let mut ending = app.ending.clone();
-    let end = async move { drop(ending.wait_for(|ending| *ending).await) };
+    let (shared, token) = (Arc::clone(app), caller.token);
+    let end = async move {
+        tokio::select! {
+            () = ends(&mut ending) => {}
+            () = shared.tokens.until_void(token) => {}
+        }
+    };
     let events = kept_alive(events.take_until(Box::pin(end))).map(move |words| {
-        // Held for as long as somebody watches.
+        // Held for as long as the stream is open.
         let _place = &place;
         Ok::<_, Infallible>(words)
     });
@@ -125,7 +143,7 @@ fn streamed(app: &App, events: impl Stream<Item = Bytes> + Send + 'static) -> Re
         // Proxies that collect answers would hold everything back.
         ("x-accel-buffering", "no"),
     ];
-    Ok((headers, Body::from_stream(events)).into_response())
+    (headers, Body::from_stream(events)).into_response()
 }
 
 /// Says something of no meaning where there is nothing to say.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::find;
-use super::send::{Sending, Waiting};
+use super::send::{Sending, Waiting, idempotency_key};
 use crate::asked::{MessageBody, agent_name, must_be_enabled};
 use crate::extract::{Body, Dry, MaybeBody, Params};
 use crate::folders;
@@ -161,12 +161,15 @@ pub(super) struct RetryBody {
     idle_timeout_ms: Option<u64>,
     /// Stop the turn once it has cost this.
     max_cost_usd: Option<f64>,
+    /// Continue a conversation that asks first.
+    #[serde(default)]
+    confirm: bool,
 }
 
 /// Run a message again, in a new session; what followed it is removed
 #[utoipa::path(
     post, path = "/api/messages/{id}/retry", operation_id = "retryMessage", tag = "history",
-    params(("id" = String, Path), Waiting, Dry),
+    params(("id" = String, Path), Waiting, Dry, ("Idempotency-Key" = Option<String>, Header)),
     request_body(content = Option<RetryBody>),
     responses(
         (status = 200, description = "The turn has ended, or waits for somebody; with `dry_run` what would be removed", body = TurnView),
@@ -222,10 +225,9 @@ pub(super) async fn retry(
             roots: folders::roots(&app, &caller),
             ..app.defaults.request.clone()
         },
+        client_key: idempotency_key(&headers)?,
+        confirmed: body.confirm,
     };
-    app.runner.take_in_before_change(conversation.id).await?;
-    let before = *app.live.head().borrow();
-    let accepted = hub.retry(&again, &app.runner.holder()?).await?;
     let sending = Sending {
         app: &app,
         caller: &caller,
@@ -233,8 +235,9 @@ pub(super) async fn retry(
         headers: &headers,
         waiting,
     };
-    Ok(sending
-        .answer(accepted, before, IfBusy::Wait)
-        .await?
-        .into_response())
+    let place = sending.place()?;
+    app.runner.take_in_before_change(conversation.id).await?;
+    let before = *app.live.head().borrow();
+    let accepted = hub.retry(&again, &app.runner.holder()?).await?;
+    sending.answer(accepted, place, before, IfBusy::Wait).await
 }

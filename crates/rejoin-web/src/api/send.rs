@@ -1,5 +1,6 @@
 //! Send: one call that makes the conversation if it has to, and says what became of it.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::Json;
@@ -17,6 +18,7 @@ use utoipa::IntoParams;
 use super::{events, find};
 use crate::asked::{SendBody, Wishes, key};
 use crate::extract::{Body, Params};
+use crate::gate::WatcherPlace;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 use crate::state::{App, ends};
@@ -100,6 +102,7 @@ impl Sending<'_> {
         known: Option<&Conversation>,
     ) -> Result<Response> {
         wishes.client_key = one_key(self.headers, wishes.client_key)?;
+        let place = self.place()?;
         let mut incoming = wishes
             .incoming(self.app, self.caller, self.hub, target, known)
             .await?;
@@ -110,13 +113,21 @@ impl Sending<'_> {
         let before = *head.borrow();
         let accepted = self.hub.accept(&incoming, Some(holder.as_str())).await?;
         let if_busy = wishes.if_busy.for_runner();
-        self.answer(accepted, before, if_busy).await
+        self.answer(accepted, place, before, if_busy).await
     }
 
-    /// Hands it to the queue, and answers as was asked for.
+    /// Takes a place for the stream that the request asks for. Without one nothing is accepted.
+    pub(super) fn place(&self) -> Result<Option<WatcherPlace>> {
+        let streams = wants_events(self.headers);
+        let place = streams.then(|| events::place(self.app, self.caller));
+        place.transpose()
+    }
+
+    /// Hands the turn to the queue, and answers as the request asks: with a stream if it has a place.
     pub(super) async fn answer(
         &self,
         accepted: Accepted,
+        place: Option<WatcherPlace>,
         before: i64,
         if_busy: IfBusy,
     ) -> Result<Response> {
@@ -124,12 +135,13 @@ impl Sending<'_> {
         if !replayed {
             self.app.queue.take_accepted(accepted, if_busy);
         }
-        if wants_events(self.headers) {
+        if let Some(place) = place {
             let after = if replayed { 0 } else { before };
-            return events::of_turn(self.app, self.caller, c, turn, after);
+            let (app, caller) = (self.app, self.caller);
+            return Ok(events::of_turn(app, caller, place, (c, turn), after));
         }
         if self.waiting.wait {
-            let view = until_rest(self.app, self.hub, turn).await?;
+            let view = until_rest(self.app, self.caller, self.hub, turn).await?;
             // Nothing was run and nothing kept: whoever waited for it is told so.
             return match Failure::held_back(&view) {
                 Some(failure) if failure.code != codes::CANCELLED.word => Err(Refusal(failure)),
@@ -172,8 +184,14 @@ fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 /// The turn when it has ended, or waits for somebody.
-pub(super) async fn until_rest(app: &App, hub: &Hub, turn: TurnId) -> Result<TurnView> {
+pub(super) async fn until_rest(
+    app: &App,
+    caller: &Caller,
+    hub: &Hub,
+    turn: TurnId,
+) -> Result<TurnView> {
     let (mut head, mut ending) = (app.live.head(), app.ending.clone());
+    let mut void = pin!(app.tokens.until_void(caller.token));
     loop {
         head.borrow_and_update();
         let view = hub.turn_view(turn).await?;
@@ -184,6 +202,9 @@ pub(super) async fn until_rest(app: &App, hub: &Hub, turn: TurnId) -> Result<Tur
             changed = head.changed() => if changed.is_err() { return Ok(view) },
             // A store that is gone tells nothing new: the caller gets its error.
             () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = &mut void => return Err(Refusal::unauthorized(
+                "the token was revoked or has expired while the turn was waited for; the turn continues",
+            )),
             () = ends(&mut ending) => {
                 return Err(Refusal(Failure::unavailable(
                     "the daemon is about to end; the turn goes on",

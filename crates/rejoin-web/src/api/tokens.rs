@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use rejoin_core::PermissionMode;
 use rejoin_hub::{Beyond, NewTokenView, TokenView, TokenWish};
 use rejoin_store::TokenScope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::send::idempotency_key;
 use crate::asked::mode;
 use crate::extract::Body;
 use crate::guard::Caller;
@@ -33,6 +34,7 @@ pub(super) struct TokenBody {
 /// Make a token; it is shown this once
 #[utoipa::path(
     post, path = "/api/tokens", operation_id = "createToken", tag = "tokens",
+    params(("Idempotency-Key" = Option<String>, Header)),
     request_body = TokenBody,
     responses(
         (status = 201, description = "It was made", body = NewTokenView),
@@ -41,9 +43,11 @@ pub(super) struct TokenBody {
 pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     Body(body): Body<TokenBody>,
 ) -> Result<(StatusCode, Json<NewTokenView>)> {
     may_give_out(&caller)?;
+    let key = idempotency_key(&headers)?;
     let scope = body.scope.as_deref().unwrap_or("send");
     let asked = body.max_permission.as_deref().map(mode).transpose()?;
     if let Some(asked) = asked {
@@ -58,6 +62,7 @@ pub(super) async fn create(
             .unwrap_or_else(|| caller.namespace.to_string()),
         expires_in: body.expires_in_s.map(|s| i64::from(s) * 1_000_000),
         max_permission: asked.or(caller.ceiling.filter(lower)),
+        secret: key.map(|key| app.secrets.of(&caller.name, &key)),
     };
     let made = app.runner.hub.create_token(&wish).await?;
     Ok((StatusCode::CREATED, Json(made)))

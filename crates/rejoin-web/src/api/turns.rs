@@ -75,6 +75,7 @@ pub(super) async fn events(
 ) -> Result<Response> {
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
+    let place = events::place(&app, &caller)?;
     let after = match events::since(&headers, &after)? {
         Some(after) if after > 0 => after,
         // What other turns did before is not read for it.
@@ -83,7 +84,8 @@ pub(super) async fn events(
             first.first().map_or(0, |row| row.seq - 1)
         }
     };
-    events::of_turn(&app, &caller, turn.conversation, turn.id, after)
+    let turn = (turn.conversation, turn.id);
+    Ok(events::of_turn(&app, &caller, place, turn, after))
 }
 
 /// Turns that were linked by escalation, first to last.
@@ -147,7 +149,7 @@ pub(super) async fn cancel(
     // A turn that waits for somebody does not any more.
     let ended = async {
         loop {
-            let view = until_rest(&app, &hub, turn.id).await?;
+            let view = until_rest(&app, &caller, &hub, turn.id).await?;
             if view.ended() {
                 return Ok(view);
             }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::At;
 use crate::failure::{Failure, Result};
-use crate::remote::Ask;
+use crate::remote::{Ask, new_key};
 
 #[derive(Deserialize)]
 struct Reset {
@@ -111,7 +111,8 @@ impl At<'_> {
                     "permission": wish.permission,
                 });
                 let ask = Ask::post(&["api", "conversations", &c.to_string(), "fork"]).body(body);
-                remote.ask(ask).await
+                let key = wish.client_key.clone().or_else(new_key);
+                remote.ask(ask.known_by(key)).await
             }
         }
     }

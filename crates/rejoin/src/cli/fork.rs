@@ -33,6 +33,9 @@ pub(crate) struct ForkArgs {
     /// Give it this title
     #[arg(long, value_name = "TITLE")]
     title: Option<String>,
+    /// Fork at most once, however often repeated
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
 }
 
 pub(crate) async fn run(at: At<'_>, args: &ForkArgs) -> Result<u8> {
@@ -43,7 +46,7 @@ pub(crate) async fn run(at: At<'_>, args: &ForkArgs) -> Result<u8> {
         None => found.number,
     };
     let wish = ForkWish {
-        client_key: None,
+        client_key: args.idempotency_key.as_deref().map(valid_key).transpose()?,
         at: through,
         permission: args.permission,
         title: args.title.clone(),

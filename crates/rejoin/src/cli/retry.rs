@@ -9,15 +9,18 @@ use rejoin_hub::{Again, TurnFlags, TurnRequest, Want};
 use rejoin_runner::{IfBusy, look};
 
 use super::change::{removed, report};
+use super::confirm;
 use super::follow::to_its_end;
 use super::outcome::interrupted;
-use super::send::{folder_text, must_be_enabled, parse_dollars, parse_duration, parse_idle};
+use super::send::{
+    folder_text, must_be_enabled, parse_dollars, parse_duration, parse_idle, valid_key,
+};
 use super::there::{Following, Interrupt};
 use super::watch::Waits;
 use crate::app::App;
 use crate::at::At;
 use crate::failure::{Failure, Result};
-use crate::remote::{Ask, Remote};
+use crate::remote::{Ask, Remote, new_key};
 
 /// Run a message again, in a new session; what followed it is removed
 ///
@@ -25,7 +28,7 @@ use crate::remote::{Ask, Remote};
 /// brings back what was removed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin retry                    the last message, again\n  rejoin retry tmqx:5 -a codex    message 5, answered by another agent\n  rejoin retry tmqx:5 --dry-run   what would be removed"
+    after_help = "Examples:\n  rejoin retry                    the last message, again\n  rejoin retry tmqx:5 -a codex    message 5, answered by another agent"
 )]
 pub(crate) struct RetryArgs {
     /// Your message (tmqx:5), or a conversation: its last
@@ -52,6 +55,12 @@ pub(crate) struct RetryArgs {
     /// Stop the turn once it has cost this, e.g. 0.5
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<Micros>,
+    /// Run at most once, however often repeated
+    #[arg(long, hide = true, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Continue a conversation that asks first
+    #[arg(long)]
+    confirm: bool,
     /// Print events as JSON lines while they happen
     #[arg(long)]
     stream: bool,
@@ -74,24 +83,38 @@ pub(crate) async fn run(at: At<'_>, args: &RetryArgs) -> Result<u8> {
         report(at.out(), &changed, &sentence);
         return Ok(0);
     }
-    match at {
-        At::Here(app) => here(app, args, named.conversation.id, message.id).await,
-        At::There(remote) => there(at, remote, args, message.id).await,
-    }
+    confirm::or_ask(at.out(), args.confirm, async |confirmed| match at {
+        At::Here(app) => here(app, args, named.conversation.id, message.id, confirmed).await,
+        At::There(remote) => there(at, remote, args, message.id, confirmed).await,
+    })
+    .await
 }
 
-async fn there(at: At<'_>, remote: &Remote, args: &RetryArgs, message: MessageId) -> Result<u8> {
+async fn there(
+    at: At<'_>,
+    remote: &Remote,
+    args: &RetryArgs,
+    message: MessageId,
+    confirmed: bool,
+) -> Result<u8> {
     let workdir = args.workdir.as_deref().map(|dir| at.folder_text(dir));
-    let body = serde_json::json!({
+    let mut body = serde_json::json!({
         "agent": args.agent, "model": args.model, "workdir": workdir.transpose()?,
         "permission": args.permission,
         "timeout_ms": args.timeout.map(|t| t.as_millis() as u64),
         "idle_timeout_ms": args.idle_timeout.map(|t| t.as_millis() as u64),
         "max_cost_usd": args.max_cost.map(Micros::dollars),
+        "confirm": confirmed,
     });
+    // An older daemon need not know of options that were not given.
+    if let Some(body) = body.as_object_mut() {
+        body.retain(|_, value| !value.is_null() && *value != false);
+    }
     let interrupted = interrupted();
     let id = message.to_string();
+    let key = args.idempotency_key.clone().or_else(new_key);
     let ask = Ask::post(&["api", "messages", &id, "retry"]).body(body);
+    let ask = ask.known_by(key);
     let following = Following {
         stream: args.stream,
         interrupt: Interrupt::Cancels,
@@ -101,7 +124,13 @@ async fn there(at: At<'_>, remote: &Remote, args: &RetryArgs, message: MessageId
     following.to_its_end(remote, turn, interrupted).await
 }
 
-async fn here(app: &App, args: &RetryArgs, c: ConversationId, message: MessageId) -> Result<u8> {
+async fn here(
+    app: &App,
+    args: &RetryArgs,
+    c: ConversationId,
+    message: MessageId,
+    confirmed: bool,
+) -> Result<u8> {
     let hub = app.hub();
     let conversation = hub.find(&c.to_string(), &[]).await?.conversation;
     let agent = args.agent.as_deref().map(AgentName::new).transpose();
@@ -127,6 +156,8 @@ async fn here(app: &App, args: &RetryArgs, c: ConversationId, message: MessageId
             max_cost: args.max_cost,
             ..app.base_request()
         },
+        client_key: args.idempotency_key.as_deref().map(valid_key).transpose()?,
+        confirmed,
     };
     // It comes before what is run again, or goes with what follows it.
     app.runner.take_in_before_change(conversation.id).await?;

@@ -19,6 +19,7 @@ use rejoin_runner::{IfBusy, look};
 pub(super) use self::limits::{parse_dollars, parse_duration, parse_idle};
 use crate::app::App;
 use crate::at::At;
+use crate::cli::confirm;
 use crate::cli::follow::to_its_rest;
 use crate::cli::outcome::{Reported, interrupted, report};
 use crate::cli::watch::leave_running;
@@ -119,6 +120,9 @@ struct TurnArgs {
     /// Exit 10 if the session could not be saved
     #[arg(long, conflicts_with = "detach")]
     must_save: bool,
+    /// Continue a conversation that asks first
+    #[arg(long)]
+    confirm: bool,
     /// Let processes live on that the turn leaves
     #[arg(long)]
     keep_background: bool,
@@ -152,15 +156,20 @@ pub(crate) async fn reply(at: At<'_>, args: ReplyArgs) -> Result<u8> {
     run(at, last).await
 }
 
-pub(crate) async fn run(at: At<'_>, args: SendArgs) -> Result<u8> {
+pub(crate) async fn run(at: At<'_>, mut args: SendArgs) -> Result<u8> {
     if let At::Here(app) = at {
         app.must_be_trusted()?;
     }
     let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
-    match at {
-        At::Here(app) => say(app, args, text).await,
-        At::There(remote) => there::say(at, remote, &args, text).await,
-    }
+    let confirmed = args.turn.confirm;
+    confirm::or_ask(at.out(), confirmed, async |confirmed| {
+        args.turn.confirm = confirmed;
+        match at {
+            At::Here(app) => say(app, &args, text.clone()).await,
+            At::There(remote) => there::say(at, remote, &args, text.clone()).await,
+        }
+    })
+    .await
 }
 
 /// Sends the answer to a question whose process is gone, as if it had been typed here.
@@ -176,18 +185,19 @@ pub(super) async fn as_message(
     let args = typed.and_then(|typed| SendArgs::from_arg_matches(&typed));
     let mut args = args.map_err(|e| Failure::usage(e.to_string()))?;
     args.turn.answers = Some(answer);
-    say(app, args, text).await
+    args.turn.confirm = true;
+    say(app, &args, text).await
 }
 
-async fn say(app: &App, args: SendArgs, text: String) -> Result<u8> {
+async fn say(app: &App, args: &SendArgs, text: String) -> Result<u8> {
     if args.turn.detach {
-        let (incoming, _) = incoming(app, &args, text).await?;
+        let (incoming, _) = incoming(app, args, text).await?;
         let accepted = app.hub().accept(&incoming, None).await?;
         fault::point("after_accept");
         return detach(app, &accepted).await;
     }
-    let ran = to_rest(app, &args, text).await?;
-    told(app, &args, &ran).await
+    let ran = to_rest(app, args, text).await?;
+    told(app, args, &ran).await
 }
 
 /// A turn that was run and is settled.
@@ -405,7 +415,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<(Incoming,
         request,
         client_key: args.turn.idempotency_key.clone(),
         refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
-        confirmed: true,
+        confirmed: args.turn.confirm,
         answers: args.turn.answers.clone(),
     };
     Ok((incoming, answering))

@@ -82,6 +82,7 @@ async fn create(at: At<'_>, args: &CreateArgs) -> Result<u8> {
             namespace: args.namespace.clone(),
             expires_in: args.expires.map(|t| t.as_micros() as i64),
             max_permission: args.max_permission,
+            secret: None,
         })
         .await?;
     let out = at.out();

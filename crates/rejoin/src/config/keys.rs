@@ -128,7 +128,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("notify.webhook", Text, "", Needed, "Address that one is sent to, signed"),
     key("notify.secret", Text, "", Needed, "What it is signed with (Standard Webhooks, HMAC-SHA256); `whsec_…` is taken as base64"),
     key("notify.done_after", Span("never"), "\"1m\"", Free, "`done`: a turn has succeeded after this time or longer"),
-    key("notify.urls", Texts, "[]", Needed, "Beginnings of addresses that a message over HTTP may name as notify_url"),
+    key("notify.urls", Texts, "[]", Needed, "Addresses at or below which a message over HTTP may name a notify_url"),
     key("log.level", OneOf(&["off", "error", "warn", "info", "debug"]), "", Free,
         "What is written to stderr about what goes on; the daemon: `info`, commands: nothing"),
     key("log.format", OneOf(&["text", "json"]), "\"text\"", Free, "As lines for people, or as JSON objects"),

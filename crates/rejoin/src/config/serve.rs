@@ -55,6 +55,10 @@ impl Serve {
             )
             .try_this("openssl rand -base64 32, and put it behind whsec_ as notify.secret"));
         }
+        if let Some(bad) = self.notify.bad_address() {
+            let text = format!("notify.webhook and notify.urls are addresses, and `{bad}` is none");
+            return Err(Failure::config(text).try_this("https://hooks.example.org/rejoin"));
+        }
         Ok(self.notify.clone())
     }
 }

@@ -88,6 +88,7 @@ fn talk() {
                                    values: wait, fail]
           --idempotency-key <KEY>  Send at most once, however often repeated
           --must-save              Exit 10 if the session could not be saved
+          --confirm                Continue a conversation that asks first
           --keep-background        Let processes live on that the turn leaves
           --detach                 Return at once; the turn runs on
           --stream                 Print events as JSON lines while they happen
@@ -335,14 +336,13 @@ fn set_up() {
       schema  Print a JSON Schema of the file, for your editor
     "#);
     assert_snapshot!(help(&world, &["trust"]), @r#"
-    Let a repository's rejoin.toml choose programs, arguments, environment and
+    Let a repository's own files choose programs, servers, environment and
     permissions
 
     Usage: rejoin trust [OPTIONS] [PATH]
 
     Arguments:
-      [PATH]  The file, or a folder in which it applies; default: the one that
-              applies here
+      [PATH]  A folder, or the rejoin.toml in it; default: here
 
     Options:
       -n, --dry-run  Only show what it would allow

@@ -14,6 +14,7 @@ mod observed;
 mod refused;
 mod roots;
 mod store_away;
+mod tenants;
 mod warm;
 
 use rejoin_testkit::World;

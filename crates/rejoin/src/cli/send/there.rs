@@ -11,18 +11,15 @@ use crate::cli::there::{Following, Interrupt};
 use crate::cli::watch::Waits;
 use crate::config::Config;
 use crate::failure::Result;
-use crate::remote::{Ask, Place, Remote};
+use crate::remote::{Ask, Place, Remote, new_key};
 
 pub(super) async fn say(at: At<'_>, remote: &Remote, args: &SendArgs, text: String) -> Result<u8> {
     let body = body(at, remote, args, text).await?;
     // From here on a signal cancels the turn, and does not leave it to others.
     let interrupted = interrupted();
-    let mut ask = Ask::post(&["api", "send"]);
-    ask = match body["client_key"].as_str().map(str::to_owned) {
-        Some(key) => ask.known_by(key),
-        None => ask,
-    };
-    let turn: TurnView = remote.ask(ask.body(body)).await?;
+    let key = body["client_key"].as_str().map(str::to_owned);
+    let ask = Ask::post(&["api", "send"]).known_by(key).body(body);
+    let turn: TurnView = remote.ask(ask).await?;
     if args.turn.detach {
         detached(remote.out, &turn);
         return Ok(0);
@@ -65,12 +62,12 @@ async fn body(at: At<'_>, remote: &Remote, args: &SendArgs, text: String) -> Res
         "idle_timeout_ms": turn.idle_timeout.map(|t| t.as_millis() as u64),
         "max_cost_usd": turn.max_cost.map(Micros::dollars),
         // Should the connection break, it is sent again and taken in once.
-        "client_key": turn.idempotency_key.clone().or_else(minted),
+        "client_key": turn.idempotency_key.clone().or_else(new_key),
         "if_busy": match turn.if_busy {
             Busy::Wait => "wait",
             Busy::Fail => "fail",
         },
-        "confirm": true,
+        "confirm": turn.confirm,
         "defaults": defaults(remote)?,
     });
     // What was not said is not sent: an older daemon need not know of it.
@@ -78,11 +75,6 @@ async fn body(at: At<'_>, remote: &Remote, args: &SendArgs, text: String) -> Res
         body.retain(|_, value| !value.is_null() && *value != false);
     }
     Ok(body)
-}
-
-fn minted() -> Option<String> {
-    let id = rejoin_hub::Clock.turn_id().ok()?;
-    Some(format!("rejoin-{id}"))
 }
 
 /// What our own configuration says, where the daemon is our own.

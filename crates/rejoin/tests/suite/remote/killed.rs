@@ -102,7 +102,7 @@ fn a_connection_that_breaks() {
     between.then(&[Fault::LoseAnswer; 4]);
     let unsure = send("word-3-end", &[]);
     assert_eq!(unsure.code, 6, "{unsure:?}");
-    let said = "nobody knows whether the message was kept";
+    let said = "it is unknown whether the request was carried out";
     assert!(unsure.stderr.contains(said), "{unsure:?}");
     // What it says to type is true.
     let key = unsure.stderr.split("--idempotency-key ").nth(1).unwrap();

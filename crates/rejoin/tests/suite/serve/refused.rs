@@ -109,7 +109,7 @@ fn who_may_what() {
     assert_snapshot!(masked(&world, &said(&asks)), @r#"
     exit 4, confirm
     409 tmqx is set to ask before it is continued; this message was not kept
-    try: rejoin send -c tmqx …, or "confirm": true over HTTP
+    try: rejoin send -c tmqx --confirm …, or "confirm": true over HTTP
     "#);
     daemon
         .call("PATCH", &c, &[], Some(&json!({"continue": "never"})))
