@@ -6,7 +6,8 @@ use reqwest::Url;
 
 /// Parses a `Host` header. Returns none if it is not just a host and perhaps a port.
 pub(crate) fn host(header: &str) -> Option<Url> {
-    plain(Url::parse(&format!("http://{header}/")).ok()?).filter(|_| !header.contains('/'))
+    let url = Url::parse(&format!("http://{header}/")).ok()?;
+    plain(&url).filter(|_| !header.contains('/'))
 }
 
 /// Parses an `Origin` header. Returns none for `null` and for anything that is not just a scheme, a host and
@@ -14,7 +15,8 @@ pub(crate) fn host(header: &str) -> Option<Url> {
 pub(crate) fn origin(header: &str) -> Option<Url> {
     let bare = header.split_once("://").map(|(_, rest)| rest);
     let bare = bare.is_some_and(|rest| !rest.contains('/'));
-    plain(Url::parse(header).ok().filter(|_| bare)?)
+    let url = Url::parse(header).ok()?;
+    plain(&url).filter(|_| bare)
 }
 
 /// True if `url` lies at or below `allowed`: the same origin, and a path that begins with whole segments of
@@ -44,7 +46,7 @@ pub(crate) fn web(text: &str) -> Option<Url> {
     (anonymous && web).then_some(url)
 }
 
-fn plain(url: Url) -> Option<Url> {
+fn plain(url: &Url) -> Option<Url> {
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     web(url.as_str()).filter(|_| bare)
 }
