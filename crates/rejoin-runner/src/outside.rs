@@ -303,8 +303,9 @@ fn at_path(mark: &FileMark, path: &str) -> FileMark {
     }
 }
 
-/// Returns the words that no turn sent, with the answers to them; and whether there are others. Each
-/// prompt of ours stands in a session once: the same words again are a user's.
+/// Returns the words that no turn sent, with the answers to them; and whether there are others. Within its
+/// turn a CLI may repeat a prompt (OpenCode 1.18.33 does when it compacts after an overflow). Without
+/// times each prompt of ours stands in a session once: the same words again are a user's.
 fn by_hand(reading: &Reading, sent: &[SentPrompt]) -> (Vec<Said>, bool) {
     let mut left: Vec<&SentPrompt> = sent.iter().collect();
     let mut theirs = Reading::default();
@@ -316,7 +317,9 @@ fn by_hand(reading: &Reading, sent: &[SentPrompt]) -> (Vec<Said>, bool) {
             let known = left.iter().position(|sent| sent.is(id, *at));
             mine = known.is_some();
             ours |= mine;
-            known.map(|known| left.remove(known));
+            if at.is_none() {
+                known.map(|known| left.remove(known));
+            }
         }
         if !mine {
             theirs.entries.push(entry.clone());
@@ -345,3 +348,6 @@ fn moved_on(was: &Pin, file: FileMark, reading: &Reading) -> Pin {
         ..was.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

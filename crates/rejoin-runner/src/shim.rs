@@ -51,7 +51,7 @@ pub use begin::{Begun, begun, void};
 pub(crate) use early::{LATER, Told};
 pub(crate) use order::{Grew, KNOWS_KEYS, KNOWS_LEASES, Reply};
 pub use order::{Hello, Order};
-pub use spec::{End, Leftover, Spec, Why};
+pub use spec::{END, End, Leftover, Spec, Why};
 
 /// Exit code of a shim that came second: the run was begun or voided by somebody else.
 pub const ALREADY_BEGUN: i32 = 75;
@@ -254,7 +254,7 @@ fn write_end(end: &End) -> io::Result<()> {
     let text = serde_json::to_vec(end)?;
     let since = Instant::now();
     loop {
-        let error = match spec::put(Path::new("end.json"), &text) {
+        let error = match spec::put(Path::new(END), &text) {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };

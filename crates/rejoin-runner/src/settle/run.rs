@@ -12,6 +12,7 @@ use crate::config::ModelConfig;
 use crate::folder;
 use crate::fork::read_origin;
 use crate::session::Sessions;
+use crate::shim::END;
 
 const UNFINISHED: &str = "its first turn was not finished";
 
@@ -317,12 +318,11 @@ impl Run<'_> {
             return vec![];
         };
         let mut theirs = Reading::default();
-        let (mut mine, mut sent) = (true, false);
+        let mut mine = true;
+        let mut ours = self.own_prompts();
         for entry in &reading.entries {
-            if let ReadEntry::Prompt { id, .. } = entry {
-                // The prompt was sent once: the same words again are a user's.
-                mine = *id == self.plan.prompt && !sent;
-                sent |= mine;
+            if let ReadEntry::Prompt { id, at, .. } = entry {
+                mine = ours(id, *at);
             }
             if !mine {
                 theirs.entries.push(entry.clone());
@@ -332,12 +332,34 @@ impl Run<'_> {
     }
 
     pub(super) fn must_be_ours(&self, reading: &Reading) -> Result<(), String> {
-        let own = |entry: &&ReadEntry| matches!(entry, ReadEntry::Prompt { id, .. } if *id == self.plan.prompt);
-        let twice = reading.entries.iter().filter(own).count() > 1;
-        if twice || reading.prompts.iter().any(|id| *id != self.plan.prompt) {
+        let mut ours = self.own_prompts();
+        let others = reading
+            .entries
+            .iter()
+            .any(|entry| matches!(entry, ReadEntry::Prompt { id, at, .. } if !ours(id, *at)));
+        if others || reading.prompts.iter().any(|id| *id != self.plan.prompt) {
             return Err("somebody else went on with it".into());
         }
         Ok(())
+    }
+
+    /// Tells the run's own prompt from words of a user, prompt by prompt. While it runs, a CLI may repeat the
+    /// prompt (OpenCode 1.18.33 does when it compacts after an overflow); the same words after its end are a
+    /// user's. Where the session keeps no times, the prompt stands there once.
+    fn own_prompts(&self) -> impl FnMut(&str, Option<i64>) -> bool {
+        let ended = ended_at(self.folder);
+        let mut sent = false;
+        move |id, at| {
+            if id != self.plan.prompt {
+                return false;
+            }
+            let repeated = std::mem::replace(&mut sent, true);
+            match (at, ended) {
+                (Some(at), Some(ended)) => at <= ended,
+                (Some(_), None) => true,
+                (None, _) => !repeated,
+            }
+        }
     }
 
     /// Where it lies. The place of a session whose id the CLI chose is found out now.
@@ -369,4 +391,12 @@ impl Run<'_> {
             .cut_back(mark, self.folder)
             .map_err(|e| e.to_string())
     }
+}
+
+/// When the CLI of a run ended, in microseconds since 1970, by the time of its `end.json`. None: its end was
+/// not seen.
+fn ended_at(run: &Path) -> Option<i64> {
+    let modified = fs_err::metadata(run.join(END)).ok()?.modified().ok()?;
+    let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_micros()).ok()
 }

@@ -98,6 +98,9 @@ impl Spec {
     }
 }
 
+/// Name of the file that says how a run ended.
+pub const END: &str = "end.json";
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -138,7 +141,7 @@ impl End {
 
     /// The end of the turn in `folder`; `None` if it has not ended or its shim was killed.
     pub fn load(folder: &Path) -> io::Result<Option<Self>> {
-        match fs_err::read(folder.join("end.json")) {
+        match fs_err::read(folder.join(END)) {
             // What a power cut left of it says nothing.
             Ok(text) => Ok(serde_json::from_slice(&text).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
