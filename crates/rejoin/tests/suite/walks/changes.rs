@@ -1,4 +1,4 @@
-//! Steps that change a history.
+//! Steps that change a history. Each takes in first what was said by hand.
 
 use rejoin_testkit::{Done, answer, user, words_in};
 
@@ -17,6 +17,7 @@ impl Walk {
         let id = self.message_id(at, i);
         self.note(format!("talk {at}: edit message {} to {}", i + 1, text));
         self.must(self.world.run(&["edit", &id, "--", &text]));
+        self.talks[at].take_in();
         let old = std::mem::replace(&mut self.talks[at].told[i].text, text);
         self.talks[at].undo.push(Undo::Edit { at: i, text: old });
     }
@@ -26,6 +27,7 @@ impl Walk {
         let id = self.message_id(at, i);
         self.note(format!("talk {at}: truncate from {}", i + 1));
         self.must(self.world.run(&["truncate", &id]));
+        self.talks[at].take_in();
         let removed = self.talks[at].cut(i);
         self.talks[at].undo.push(Undo::Cut { from: i, removed });
     }
@@ -72,6 +74,7 @@ impl Walk {
         ));
         let place = (i + 1).to_string();
         let fork = self.must(self.world.run(&["fork", &c, "--at", &place, "--json"]));
+        self.talks[at].take_in();
         self.talks.push(Talk {
             id: fork.json()["conversation_id"].as_str().unwrap().to_owned(),
             told: self.talks[at].told[..=i].to_vec(),
@@ -135,6 +138,8 @@ impl Walk {
         let (from_id, into_id) = (self.talks[at].id.clone(), self.talks[into].id.clone());
         self.note(format!("merge talk {at} into talk {into}"));
         let done = self.world.run(&["merge", &from_id, &into_id, "--json"]);
+        self.talks[at].take_in();
+        self.talks[into].take_in();
         if self.talks[at].shares_with(&self.talks[into]) {
             if done.code != 4 {
                 self.fail(&format!("forks were merged: {done:?}"));
@@ -149,8 +154,6 @@ impl Walk {
         } else {
             [of_into.clone(), of_from.clone()].concat()
         };
-        let mut pending = std::mem::take(&mut self.talks[at].pending);
-        self.talks[into].pending.append(&mut pending);
         self.talks[at].gone = true;
         self.talks[into].undo.push(Undo::Merge {
             from: at,
@@ -162,13 +165,8 @@ impl Walk {
     pub(super) fn undo(&mut self, at: usize) {
         let c = self.talks[at].id.clone();
         self.note(format!("talk {at}: undo"));
-        // A pin that goes back with its conversation would bring what was said in it along.
-        let parts = matches!(self.talks[at].undo.last(), Some(Undo::Merge { .. }));
-        if parts && !self.talks[at].pending.is_empty() {
-            self.must(self.world.run(&["explain", &c, "--next", "--json"]));
-            self.talks[at].take_in();
-        }
         let done = self.world.run(&["undo", &c, "--json"]);
+        self.talks[at].take_in();
         let Some(undo) = self.talks[at].undo.pop() else {
             if done.code != 4 {
                 self.fail(&format!("there was nothing to undo: {done:?}"));
