@@ -79,6 +79,12 @@ pub trait Adapter: Send + Sync {
     /// Can the CLI be held to these permissions? Else one sentence saying what it can.
     fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String>;
 
+    /// True if the CLI mounts folders to build a sandbox of its own, which Landlock forbids. `read` gives
+    /// files of its home.
+    fn mounts(&self, _envelope: &Envelope, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
+        false
+    }
+
     /// Servers of further tools that the user has configured and that its sandbox does not cover.
     /// `read` gives the bytes of a file beneath the home.
     fn tool_servers(&self, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {

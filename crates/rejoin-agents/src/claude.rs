@@ -83,6 +83,13 @@ impl Adapter for Claude {
         permission::express(envelope, as_root)
     }
 
+    /// Its sandbox is bubblewrap, and off unless the user's settings switch it on.
+    fn mounts(&self, _envelope: &Envelope, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
+        let settings = read("settings.json").unwrap_or_default();
+        let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap_or_default();
+        settings["sandbox"]["enabled"] == true
+    }
+
     fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
         repository::files(folder)
     }

@@ -89,6 +89,11 @@ impl Adapter for Codex {
         permission::express(envelope)
     }
 
+    /// Its sandbox is bubblewrap (0.166.0, which refuses the older one without mounts).
+    fn mounts(&self, envelope: &Envelope, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
+        envelope.mode != PermissionMode::Full
+    }
+
     fn tool_servers(&self, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {
         config::tool_servers(read)
     }
