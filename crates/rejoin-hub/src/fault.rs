@@ -19,6 +19,11 @@ pub fn machine() -> Option<String> {
     if cfg!(debug_assertions) { said() } else { None }
 }
 
+/// True if a test wants what a user without privileges gets.
+pub fn is_plain_user() -> bool {
+    cfg!(debug_assertions) && std::env::var_os("REJOIN_FAKE_USER").is_some()
+}
+
 /// How long a lease lasts in a test.
 pub fn lease() -> Option<Duration> {
     said("REJOIN_FAKE_LEASE")

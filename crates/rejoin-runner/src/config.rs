@@ -7,6 +7,7 @@ use std::time::Duration;
 use rejoin_agents::{ADAPTERS, Adapter, adapter};
 use rejoin_core::Price;
 
+use crate::wall::WallConfig;
 use crate::warm::Warm;
 
 /// Settings of one agent (`[agents.NAME]`).
@@ -56,6 +57,8 @@ pub struct RunnerConfig {
     pub defer_after: Option<Duration>,
     /// Processes may stay up between turns; none: each ends with its turn.
     pub warm: Option<Warm>,
+    /// Folders that no process of a turn may read or change.
+    pub wall: WallConfig,
 }
 
 /// What becomes of a turn for which nothing was run.

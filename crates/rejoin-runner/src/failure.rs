@@ -302,6 +302,9 @@ fn envelope(why: &str) -> Failure {
     if why.contains(TRUST_HINT) {
         return failure.try_this("rejoin trust --dry-run");
     }
+    if why.contains("[wall]") {
+        return failure.try_this("rejoin doctor, or [wall] mode = \"auto\" in the configuration");
+    }
     failure
 }
 

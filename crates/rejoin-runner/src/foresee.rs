@@ -72,6 +72,7 @@ impl Runner {
             let checks = decision.checks.iter().map(|c| {
                 json!({"check": c.check.to_string(), "ok": c.ok, "evidence": c.evidence.to_string()})
             });
+            let checks = checks.chain([looked.wall.check()]);
             let plan = decision.plan.clone();
             (
                 if live { plan.map(TurnPlan::live) } else { plan },

@@ -12,6 +12,7 @@ use rejoin_agents::{CommandSpec, Hook};
 
 use crate::attempt::text;
 use crate::error::Result;
+use crate::wall::Gap;
 use crate::warm::Host;
 
 /// The folder of the run, and how many milliseconds it waits.
@@ -74,11 +75,26 @@ fn desk(run: &Path) -> PathBuf {
     Host::of_run(run).map_or_else(|| run.to_owned(), |host| host.folder)
 }
 
-/// What was told and answered in earlier turns.
+/// Empties the files of earlier turns. They are not removed: the one that the hook writes is open in the
+/// wall by its inode.
 pub(crate) fn forget(folder: &Path) {
     for name in [ASIDE, ANSWERED] {
-        drop(fs_err::remove_file(folder.join(name)));
+        let file = fs_err::OpenOptions::new()
+            .write(true)
+            .open(folder.join(name));
+        drop(file.and_then(|file| file.set_len(0)));
     }
+}
+
+/// Openings in the wall that the hook of a command needs: the folder of its run to read, and the file
+/// in it that the hook writes.
+pub(crate) fn gaps(env: &[(String, String)]) -> Vec<Gap> {
+    let folder = env.iter().find(|(name, _)| name == FOLDER);
+    let folder = folder.map(|(_, folder)| PathBuf::from(folder));
+    folder.map_or_else(Vec::new, |folder| {
+        let aside = Gap::to_write(folder.join(ASIDE));
+        vec![Gap::to_read(folder), aside]
+    })
 }
 
 /// `rejoin hook`: the call on stdin, the decision on stdout.

@@ -22,6 +22,7 @@ use crate::repository;
 use crate::restore::Staged;
 use crate::session::Sessions;
 use crate::trust::TrustList;
+use crate::wall::{self, Site, Standing};
 
 /// What was found.
 pub struct Looked {
@@ -48,6 +49,8 @@ pub struct Looked {
     pub(crate) ignored: Vec<PathBuf>,
     /// Memory files that the CLI does not read by itself.
     pub(crate) memory: Memory,
+    /// The wall that its run gets.
+    pub wall: Standing,
     pub cannot: Option<String>,
     cannot_resume: Option<String>,
 }
@@ -130,10 +133,22 @@ pub async fn look(
         }
         RepositoryConfig::Obeyed => Memory::default(),
     };
+    let read = |file: &str| foreign_file::read_setting(home.join(file));
+    let wall = wall::plan(
+        &config.wall,
+        &Site {
+            folder: here,
+            home: &home,
+            user: var("HOME").as_deref(),
+            temporary: var("TMPDIR").as_deref(),
+            mounts: adapter.mounts(&request.envelope, &read),
+        },
+    );
     let cannot = adapter
         .express(&request.envelope, as_root)
         .err()
-        .or(standing.refused);
+        .or(standing.refused)
+        .or_else(|| wall.refusal(config.wall.mode));
     let session = outlook
         .best()
         .map(|candidate| look_at(adapter, &home, &folder, candidate))
@@ -192,6 +207,7 @@ pub async fn look(
         repository: standing.config,
         ignored: standing.ignored,
         memory,
+        wall,
         cannot,
         cannot_resume: adapter.cannot_resume(),
     })

@@ -292,7 +292,7 @@ async fn run(looked: &Looked, session: &TrustedSession, command: &CommandSpec) -
     let folder = Path::new(&looked.folder.path);
     let prelude = looked.adapter.prelude().iter().map(ToString::to_string);
     let args: Vec<String> = prelude.chain(command.args.iter().cloned()).collect();
-    foreground(&looked.binary.path, &args, env, folder)
+    foreground(&looked.binary.path, &args, env, folder, looked.wall.wall())
         .await
         .map_err(Error::io("starting the agent"))
 }

@@ -18,11 +18,12 @@ pub(crate) fn record(
     command: &CommandSpec,
 ) -> TurnRecord {
     let request = &claimed.request;
-    let checks: Vec<_> = decision
+    let mut checks: Vec<_> = decision
         .checks
         .iter()
         .map(|c| json!({"check": c.check.to_string(), "ok": c.ok, "evidence": c.evidence.to_string()}))
         .collect();
+    checks.push(looked.wall.check());
     let failed = decision.checks.iter().find(|c| c.ok == Some(false));
     let because = match plan.reason() {
         Some(Reason::Rejected) => Some(format!(

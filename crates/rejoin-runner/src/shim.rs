@@ -3,7 +3,8 @@
 //! It is no part of any rejoin that can be restarted, so a turn goes on when the daemon or the
 //! terminal that began it dies. It starts the CLI with its output going into spool files, holds
 //! its stdin, takes orders over a socket, keeps the limits, and ends what the CLI left running.
-//! It has no threads and no runtime: hundreds of them must cost next to nothing.
+//! It has no runtime, and no threads but for the moment in which it starts the CLI behind a wall
+//! ([`crate::wall`]): hundreds of them must cost next to nothing.
 //!
 //! The turn's folder holds `spec.json` (what to run), `begin` (it has begun), `cli.json` (the
 //! process), `out` and `err` (spools), `s` (the socket) and at last `end.json`.
@@ -210,7 +211,13 @@ fn start_cli(spec: &Spec, env: &[CString], stdio: [RawFd; 3]) -> io::Result<i32>
     // The path was resolved when the folder was checked: a link that took its place leads elsewhere.
     let entered = std::env::current_dir();
     let started = match entered {
-        Ok(entered) if entered == spec.dir => launch(program, &argv, env, stdio, Group::Own),
+        Ok(entered) if entered == spec.dir => {
+            let start = || launch(program, &argv, env, stdio, Group::Own);
+            match &spec.wall {
+                Some(wall) => wall.behind(start),
+                None => start(),
+            }
+        }
         Ok(_) | Err(_) => Err(io::Error::other("the working folder was replaced")),
     };
     fchdir(home.as_fd())?;

@@ -4,10 +4,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
-use rejoin_runner::{Asks, Runner, RunnerConfig};
+use rejoin_runner::{Asks, Runner, RunnerConfig, WallConfig};
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{Ask, Config};
+use crate::config::{Ask, Config, user_folder};
 use crate::failure::{Failure, Result, codes};
 use crate::output::Output;
 use crate::store_at::StoreAt;
@@ -101,6 +101,7 @@ impl App {
             machine,
             vault,
         };
+        let wall = wall(&config, &home);
         let env = env
             .filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)))
             .collect();
@@ -116,6 +117,7 @@ impl App {
                 asks: Asks::Nobody,
                 defer_after: config.defer_after,
                 warm: None,
+                wall,
             },
         );
         Ok(Self {
@@ -196,6 +198,17 @@ pub(crate) fn folders(here: &Path) -> Vec<String> {
 pub(crate) fn here() -> Result<PathBuf> {
     std::env::current_dir()
         .map_err(|e| Failure::usage(format!("the current folder cannot be used: {e}")))
+}
+
+/// Folders that are kept from agents: data, also of a store that is not the user's own, and configuration.
+pub(crate) fn wall(config: &Config, home: &Path) -> WallConfig {
+    let own = [data_home().ok(), user_folder()];
+    WallConfig {
+        mode: config.wall,
+        folders: std::iter::once(home.to_owned())
+            .chain(own.into_iter().flatten())
+            .collect(),
+    }
 }
 
 /// Makes the data folder, for its owner only.

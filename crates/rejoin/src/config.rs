@@ -23,7 +23,7 @@ use std::time::Duration;
 use rejoin_agents::Adapter;
 use rejoin_core::{AfterCompaction, Micros, ModelChange, PermissionMode, Scope};
 use rejoin_runner::trust::TrustState;
-use rejoin_runner::{AgentConfig, ModelConfig};
+use rejoin_runner::{AgentConfig, ModelConfig, WallMode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -63,6 +63,7 @@ pub(crate) struct Config {
     pub(crate) database_url: Option<String>,
     pub(crate) snapshots: Snapshots,
     pub(crate) serve: Serve,
+    pub(crate) wall: WallMode,
     pub(crate) logs: Logs,
     /// What a repository's file says and what does not count before it is trusted.
     pub(crate) untrusted: Option<Untrusted>,
@@ -132,6 +133,7 @@ impl Config {
             database_url: of(loaded, "database.url")?,
             snapshots: Snapshots::resolve(loaded)?,
             serve: Serve::resolve(loaded)?,
+            wall: or_default(loaded, "wall.mode")?,
             logs: Logs {
                 level: of(loaded, "log.level")?,
                 format: or_default(loaded, "log.format")?,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{MARKER, Records};
+use rejoin_agents::{Forking, MARKER, Records};
 use rejoin_core::{Reason, TurnId, TurnPlan};
 use rejoin_hub::{BeginAttempt, HubLink, fault};
 
@@ -11,10 +11,12 @@ use super::{Prepared, Preparing, run_folder, text, turn_folder};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::folder::make_private;
+use crate::hook;
 use crate::look::environment;
 use crate::overlay;
 use crate::process::{SELF, ShimChild, spawn_early_shim, spawn_shim};
 use crate::shim::Spec;
+use crate::wall::{Gap, Mechanism, Wall};
 
 /// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
 const ORPHANED: u64 = 2_000;
@@ -109,8 +111,35 @@ impl<L: HubLink> Preparing<'_, L> {
             lease_ms: claimed.lease.deadline(),
             grace_ms: GRACE,
             keep_background: claimed.request.keep_background,
+            wall: self.wall(prepared),
             ..Spec::default()
         })
+    }
+
+    /// The wall around the run, with the openings that it needs.
+    fn wall(&self, prepared: &Prepared) -> Option<Wall> {
+        let mut wall = self.looked.wall.wall()?.clone();
+        wall.gaps.extend(hook::gaps(&prepared.command.env));
+        if prepared.plan.forked.is_some()
+            && matches!(self.looked.adapter.forking(), Forking::FromFile(_))
+        {
+            let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
+            let seed = self
+                .seed(&folder, &prepared.plan.session, &pin.to_string())
+                .origin();
+            wall.gaps.push(Gap::to_read(seed));
+        }
+        if wall.mechanism == Mechanism::Landlock {
+            // A script may open `/dev/stderr`, which is one of these.
+            let own = || run_folder(self.config, self.claimed, &prepared.prompt_id);
+            let folder = prepared
+                .host
+                .as_ref()
+                .map_or_else(own, |host| host.folder.clone());
+            let spools = ["out", "err"].map(|name| Gap::to_write(folder.join(name)));
+            wall.gaps.extend(spools);
+        }
+        Some(wall)
     }
 
     /// A shim for the run in `folder`.

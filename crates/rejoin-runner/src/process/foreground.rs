@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Group, c_string, environment, launch};
+use crate::wall::Wall;
 
 /// Looked at again even if no signal said that something happened.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -37,6 +38,7 @@ pub async fn foreground(
     args: &[String],
     env: impl IntoIterator<Item = (OsString, OsString)>,
     folder: &Path,
+    wall: Option<&Wall>,
 ) -> io::Result<Ended> {
     let program = c_string(program.as_os_str())?;
     let args = args.iter().map(|arg| c_string(OsStr::new(arg)));
@@ -51,13 +53,12 @@ pub async fn foreground(
     let mut child = signal(SignalKind::child())?;
     let modes = Modes::now();
     let pid = started_in(folder, || {
-        launch(
-            &program,
-            &argv,
-            &env,
-            [Some(0), Some(1), Some(2)],
-            Group::Inherited,
-        )
+        let stdio = [Some(0), Some(1), Some(2)];
+        let start = || launch(&program, &argv, &env, stdio, Group::Inherited);
+        match wall {
+            Some(wall) => wall.behind(start),
+            None => start(),
+        }
     })?;
     let ended = loop {
         match waitpid(pid, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED))? {

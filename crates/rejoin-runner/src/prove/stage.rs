@@ -16,6 +16,7 @@ use crate::binary::identity;
 use crate::config::{AgentConfig, Asks, RunnerConfig};
 use crate::session::Sessions;
 use crate::turn::{IfBusy, Runner};
+use crate::wall::WallConfig;
 
 /// No turn of a proof takes longer. On a busy machine the slowest CLI needs some ten seconds.
 const TURN_MAY_TAKE: Duration = Duration::from_secs(40);
@@ -125,6 +126,8 @@ impl<'a> Stage<'a> {
             asks: Asks::Nobody,
             defer_after: None,
             warm: None,
+            // What it could read is a scratch store.
+            wall: WallConfig::default(),
         };
         let hub = Hub {
             namespace: "".into(),

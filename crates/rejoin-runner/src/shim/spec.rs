@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use serde::{Deserialize, Serialize};
 
+use crate::wall::Wall;
+
 /// One run of a CLI. Its environment is not here: it is the shim's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -51,6 +53,9 @@ pub struct Spec {
     pub min_free_bytes: u64,
     /// The first lease, if the store is shared: see `Order::Lease`.
     pub lease_ms: Option<u64>,
+    /// Folders that are kept from the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall: Option<Wall>,
 }
 
 impl Default for Spec {
@@ -76,6 +81,7 @@ impl Default for Spec {
             keep_background: false,
             min_free_bytes: 16 << 20,
             lease_ms: None,
+            wall: None,
         }
     }
 }

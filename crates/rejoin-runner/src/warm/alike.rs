@@ -26,5 +26,6 @@ pub(crate) fn alike(config: &RunnerConfig, looked: &Looked, request: &TurnReques
     add(&request.envelope);
     add(&request.raw);
     add(&(config.asks, config.defer_after));
+    add(&looked.wall);
     hash.finalize().to_hex().to_string()
 }

@@ -67,6 +67,8 @@ impl<L: HubLink> Preparing<'_, L> {
             argv: [SELF.to_owned()].into_iter().chain(stay).collect(),
             stdin: prepared.command.stdin.clone(),
             warm: Some(host.folder.clone()),
+            // Runs nothing but `rejoin stay`; the CLI is behind the wall of its own shim.
+            wall: None,
             ..cli
         };
         spec.save(folder)
@@ -90,6 +92,7 @@ impl<L: HubLink> Preparing<'_, L> {
             rests: true,
             orphan_ms: Some(ABANDONED),
             grace_ms: GRACE,
+            wall: cli.wall.clone(),
             ..Spec::default()
         };
         spec.save(&host.folder)

@@ -11,11 +11,12 @@ use std::path::Path;
 
 use clap::Args;
 use rejoin_runner::trust::TrustState;
-use rejoin_runner::{Asks, RunnerConfig, inspect};
+use rejoin_runner::wall::{self as kernel, Standing};
+use rejoin_runner::{Asks, RunnerConfig, WallMode, inspect};
 use serde_json::{Value, json};
 
 use self::report::{Report, bytes};
-use crate::app::{data_home, here};
+use crate::app::{data_home, here, wall};
 use crate::config::{Config, Loaded, Source, sources};
 use crate::failure::Result;
 use crate::output::Output;
@@ -61,6 +62,7 @@ pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>)
         asks: Asks::Nobody,
         defer_after: None,
         warm: None,
+        wall: wall(&config, &home),
     };
     let mut stored = Report::default();
     let (hub, store) = store::look(&mut stored, &config, &home, args.prove.is_some()).await;
@@ -76,7 +78,8 @@ pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>)
     )
     .await?;
     let mut around = Report::default();
-    let machine = machine(&mut around, &home);
+    let mut machine = machine(&mut around, &home);
+    machine["wall"] = walls(&mut around, &runner);
 
     // People ask for agents first; they can only be looked at last.
     let all = able.then(report).then(stored).then(around);
@@ -131,6 +134,21 @@ fn configuration(report: &mut Report, explicit: Option<&Path>) -> Result<(Config
         }
     }
     Ok((config, sources))
+}
+
+/// The wall that turns on this machine get.
+fn walls(report: &mut Report, config: &RunnerConfig) -> Value {
+    let standing = kernel::here(config);
+    let text = standing.to_string();
+    match (&standing, config.wall.mode) {
+        (Standing::Built(_), _) => report.good("wall", &text),
+        (Standing::Impossible(_), WallMode::Required) => {
+            report.bad("wall", &text, "[wall] mode = \"auto\" in the configuration");
+        }
+        (Standing::Impossible(_) | Standing::Off, _) => report.note("wall", &text),
+    }
+    let mechanism = standing.wall().map(|wall| wall.mechanism.name());
+    json!({"mechanism": mechanism, "text": text})
 }
 
 fn machine(report: &mut Report, home: &Path) -> Value {

@@ -129,6 +129,7 @@ fn past(out: Output, explained: &ExplainView, raw: bool) {
         "allowed",
         &allowed(envelope.mode.as_str(), tools, &envelope.deny_tools),
     );
+    page.wall(&view.checks, raw);
     if let Some(denied) = view.denied.as_array().filter(|d| !d.is_empty()) {
         let list: Vec<String> = denied.iter().map(denial).collect();
         page.row("denied", &list.join("; "));
@@ -224,7 +225,7 @@ fn worth(name: &str, ok: bool, first_turn: bool) -> Worth {
     match (ok, name) {
         (false, "turns" | "session") if first_turn => Worth::Nothing,
         (false, _) => Worth::Line,
-        (true, "envelope" | "turns" | "fresh") => Worth::Nothing,
+        (true, "envelope" | "turns" | "fresh" | "wall") => Worth::Nothing,
         (true, "capability" | "history" | "folder" | "runtime" | "context" | "bytes") => {
             Worth::Line
         }

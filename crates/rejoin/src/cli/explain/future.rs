@@ -106,5 +106,6 @@ fn page(out: Output, seen: &NextView, raw: bool) -> Page {
         "allows",
         &allowed(envelope.mode.as_str(), tools, &envelope.deny_tools),
     );
+    page.wall(&seen.checks, raw);
     page
 }

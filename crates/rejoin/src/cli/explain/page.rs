@@ -116,6 +116,15 @@ impl Page {
         }
     }
 
+    /// The reason why a run has no wall, for readers who want everything.
+    pub(super) fn wall(&mut self, checks: &Value, raw: bool) {
+        let mut checks = checks.as_array().into_iter().flatten();
+        let none = |check: &&Value| check["check"] == "wall" && check["ok"].is_null();
+        if let Some(wall) = checks.find(none).filter(|_| raw) {
+            self.row("wall", text(&wall["evidence"]));
+        }
+    }
+
     pub(super) fn row(&mut self, label: &str, fact: &str) {
         self.hanging(Line::plain(label).to(FACTS), Line::plain(fact), FACTS);
     }

@@ -53,6 +53,7 @@ impl Keeper {
             asks: Asks::Nobody,
             defer_after: None,
             warm: None,
+            wall: rejoin_runner::WallConfig::default(),
         };
         Self {
             vault,

@@ -1,0 +1,142 @@
+//! Landlock: rules that grant access, for a thread and everything that it starts.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus,
+};
+use nix::fcntl::OFlag;
+
+use super::Gap;
+
+/// Without it a file could not be moved from one folder to another.
+const NEEDED: ABI = ABI::V2;
+/// Rights that are held back where the kernel knows them.
+const KNOWN: ABI = ABI::V5;
+/// Entries of a folder that are worth a rule each.
+pub(super) const MOST_ENTRIES: usize = 4096;
+
+/// True if this kernel has what is needed.
+pub(super) fn is_available() -> bool {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let rules = rules.handle_access(AccessFs::from_all(NEEDED));
+    rules.and_then(Ruleset::create).is_ok()
+}
+
+/// Allows every access to files. What remains forbidden to a process with any rule: to mount and
+/// unmount, and to look into processes outside through `/proc` or by tracing them.
+pub(super) fn forbid_mounts() -> io::Result<()> {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    // The right that is denied unless it is granted; the others are not even looked at.
+    let rules = rules
+        .handle_access(AccessFs::Refer)
+        .and_then(Ruleset::create);
+    let root = PathBeneath::new(path(Path::new("/"))?, AccessFs::Refer);
+    let rules = rules.and_then(|rules| rules.add_rule(root));
+    // As root: programs that change the user go on working.
+    let rules = rules.map(|rules| rules.no_new_privs(false));
+    enforced(rules.and_then(RulesetCreated::restrict_self))
+}
+
+/// Allows every access but to these folders. Their names can still be listed, and nothing new can be made
+/// directly in a folder that contains one of them.
+pub(super) fn allow_all_but(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let rules = rules.handle_access(AccessFs::from_all(NEEDED));
+    let rules = rules.map(|rules| rules.set_compatibility(CompatLevel::BestEffort));
+    let rules = rules.and_then(|rules| rules.handle_access(AccessFs::from_all(KNOWN)));
+    let rules = rules.and_then(Ruleset::create).map_err(io::Error::other)?;
+    let mut rules = rules.set_compatibility(CompatLevel::BestEffort);
+    rules = grant(rules, path(Path::new("/"))?, AccessFs::ReadDir.into())?;
+    for (file, is_folder) in beside(closed)?.iter().filter_map(|it| entry(it)) {
+        let rights = if is_folder {
+            AccessFs::from_all(KNOWN)
+        } else {
+            AccessFs::from_file(KNOWN)
+        };
+        rules = grant(rules, file, rights)?;
+    }
+    for gap in gaps {
+        let read = AccessFs::ReadFile | AccessFs::ReadDir;
+        let file = path(&gap.path)?;
+        let rights = if gap.write {
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate
+        } else if file.metadata()?.is_dir() {
+            read
+        } else {
+            AccessFs::ReadFile.into()
+        };
+        rules = grant(rules, file, rights)?;
+    }
+    enforced(rules.restrict_self())
+}
+
+/// Everything that lies beside the way to a protected folder.
+pub(super) fn beside(closed: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    let parents = |folder: &PathBuf| -> Vec<PathBuf> {
+        folder.ancestors().skip(1).map(Path::to_owned).collect()
+    };
+    let on_the_way: BTreeSet<PathBuf> = closed.iter().flat_map(parents).collect();
+    let mut found = vec![];
+    for folder in &on_the_way {
+        let entries = match fs_err::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error)
+                if [ErrorKind::NotFound, ErrorKind::PermissionDenied].contains(&error.kind()) =>
+            {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let mut count = 0;
+        for entry in entries {
+            let path = entry?.path();
+            count += 1;
+            if count > MOST_ENTRIES {
+                let text = format!("{} has more than {MOST_ENTRIES} entries", folder.display());
+                return Err(io::Error::other(text));
+            }
+            if !on_the_way.contains(&path) && !closed.contains(&path) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// An entry, and whether it is a folder. None for links, which lead elsewhere, and for what is gone.
+fn entry(at: &Path) -> Option<(File, bool)> {
+    let file = path(at).ok()?;
+    let kind = file.metadata().ok()?.file_type();
+    (!kind.is_symlink()).then_some((file, kind.is_dir()))
+}
+
+/// A handle on a path itself: a link is not followed.
+fn path(at: &Path) -> io::Result<File> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true).custom_flags(flags.bits());
+    Ok(options.open(at)?.into_file())
+}
+
+fn grant(
+    rules: RulesetCreated,
+    file: File,
+    rights: BitFlags<AccessFs>,
+) -> io::Result<RulesetCreated> {
+    rules
+        .add_rule(PathBeneath::new(file, rights))
+        .map_err(io::Error::other)
+}
+
+fn enforced(status: Result<RestrictionStatus, RulesetError>) -> io::Result<()> {
+    match status.map_err(io::Error::other)?.ruleset {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::NotEnforced => Err(io::Error::other("Landlock is not available")),
+    }
+}
