@@ -1,5 +1,7 @@
-//! What an agent cannot reach: the store, the daemon's socket, other turns.
+//! Folders, sockets and processes that an agent cannot reach: the store, the daemon, other turns.
 
+mod landlock;
+mod namespace;
 mod socket;
 
 use rejoin_testkit::World;
@@ -56,4 +58,84 @@ fn printed(world: &World, command: &str) -> String {
         .as_str()
         .unwrap()
         .to_owned()
+}
+
+/// The row about the wall among a turn's checks.
+#[track_caller]
+fn wall_check(turn: &Value) -> Value {
+    let checks = turn["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["check"] == "wall");
+    found.unwrap_or_else(|| panic!("{turn:#}")).clone()
+}
+
+/// The mechanism that `doctor` names for this world.
+fn mechanism(world: &World) -> Option<String> {
+    let report = world.run(&["doctor", "--json"]).json();
+    let name = report["machine"]["wall"]["mechanism"].as_str();
+    name.map(str::to_owned)
+}
+
+/// A command that an agent ran, with its exit code and output.
+#[derive(Debug)]
+#[expect(dead_code, reason = "shown when an assertion fails")]
+struct Tried {
+    command: String,
+    code: i32,
+    printed: String,
+}
+
+/// A script that runs each of these, whatever became of the others.
+fn script(commands: &[String]) -> String {
+    let one = |command: &String| format!("( {command} ) 2>&1; echo \"<exit $?>\"\n");
+    commands.iter().map(one).collect()
+}
+
+#[track_caller]
+fn tried(commands: &[String], printed: &str) -> Vec<Tried> {
+    let mut parts = printed.split("<exit ");
+    let mut output = parts.next().unwrap();
+    let mut found = vec![];
+    for (command, part) in commands.iter().zip(parts) {
+        let (code, after) = part.split_once('>').unwrap();
+        found.push(Tried {
+            command: command.clone(),
+            code: code.parse().unwrap(),
+            printed: output.to_owned(),
+        });
+        output = after;
+    }
+    assert_eq!(found.len(), commands.len(), "{printed}");
+    found
+}
+
+/// Reads with Python's own SQLite.
+fn query(world: &World) -> String {
+    let file = world.data().join("rejoin.db");
+    let read = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('select count(*) from turns').fetchall())";
+    format!("python3 -c \"{read}\" {}", file.display())
+}
+
+/// Ways to read or change rejoin's folders, each of which must fail.
+fn attacks(world: &World) -> Vec<String> {
+    let (data, config) = (world.data(), world.home().join(".config/rejoin"));
+    let (data, config, work) = (data.display(), config.display(), world.work());
+    let work = work.display();
+    vec![
+        format!("cat {data}/rejoin.db"),
+        format!("head -c 16 {data}/rejoin.db-wal"),
+        query(world),
+        format!("cp {data}/rejoin.db {work}/copy"),
+        format!("ln {data}/rejoin.db {work}/link"),
+        format!("ln -s {data} {work}/way && cat {work}/way/rejoin.db"),
+        format!("echo x > {data}/planted"),
+        format!("echo x >> {data}/rejoin.db"),
+        format!("mkdir -p {data}/turns/planted"),
+        format!("rm {data}/rejoin.db"),
+        format!("mv {data}/rejoin.db {data}/moved"),
+        format!("mv {data} {data}.moved"),
+        format!("cat {config}/config.toml"),
+        format!("echo x >> {config}/config.toml"),
+        format!("echo x > {config}/planted"),
+        format!("mv {config} {config}.moved"),
+    ]
 }

@@ -2,7 +2,14 @@
 
 use rejoin_testkit::World;
 
-use super::{REJOIN, printed, shell};
+use super::{REJOIN, printed};
+
+/// Without the kernel's wall, behind which the sockets cannot even be found.
+fn shell() -> World {
+    let mut world = super::shell();
+    world.set("REJOIN_WALL_MODE", "off");
+    world
+}
 
 /// Asks a daemon through its socket; the status and the detail.
 const ASK: &str = r#"
