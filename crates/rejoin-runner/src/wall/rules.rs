@@ -140,3 +140,37 @@ fn enforced(status: Result<RestrictionStatus, RulesetError>) -> io::Result<()> {
         RulesetStatus::NotEnforced => Err(io::Error::other("Landlock is not available")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_beside_the_way_but_nothing_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs_err::canonicalize(dir.path()).unwrap();
+        for folder in ["a/closed/in", "a/open/in", "b"] {
+            fs_err::create_dir_all(dir.join(folder)).unwrap();
+        }
+        let closed = ["a/closed", "missing/closed"].map(|name| dir.join(name));
+        let mut found = beside(&closed).unwrap();
+        found.retain(|path| path.starts_with(&dir));
+        found.sort_unstable();
+        assert_eq!(found, ["a/open", "b"].map(|name| dir.join(name)));
+        for n in 0..=MOST_ENTRIES {
+            fs_err::write(dir.join("a").join(n.to_string()), "").unwrap();
+        }
+        let why = beside(&closed).unwrap_err().to_string();
+        assert!(why.contains("more than 4096 entries"), "{why}");
+    }
+
+    /// A link in a folder on the way must not open what it leads to.
+    #[test]
+    fn links_are_not_granted() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/", &link).unwrap();
+        assert!(entry(&link).is_none());
+        assert!(entry(dir.path()).is_some_and(|(_, is_folder)| is_folder));
+    }
+}

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rejoin_runner::process::ShimExit;
 use rejoin_runner::shim::{ALREADY_BEGUN, Begun, Spec, Why, begun, void};
+use rejoin_runner::wall::{Gap, Mechanism, Wall};
 
 use crate::turn::{Turn, is_running, sh, until};
 
@@ -95,6 +96,39 @@ fn what_cannot_start() {
             "{spec:?}"
         );
         assert!(end.error.is_some_and(|text| !text.is_empty()), "{spec:?}");
+    }
+}
+
+/// A wall that cannot be built, for any mechanism, keeps the CLI from starting.
+#[test]
+fn nothing_starts_without_its_wall() {
+    let mechanisms = [
+        Mechanism::Namespace,
+        Mechanism::BareNamespace,
+        Mechanism::Landlock,
+    ];
+    for mechanism in mechanisms {
+        let wall = Wall {
+            mechanism,
+            closed: vec![],
+            gaps: vec![Gap {
+                path: "/does/not/exist".into(),
+                write: false,
+            }],
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let mut turn = Turn::start(&Spec {
+            wall: Some(wall),
+            dir: dir.path().canonicalize().unwrap(),
+            ..sh("touch ran")
+        });
+        let end = turn.end();
+        assert_eq!((end.why, end.code), (Why::NotStarted, None), "{end:?}");
+        assert!(
+            end.error.unwrap().contains("building the wall"),
+            "{mechanism:?}"
+        );
+        assert!(!dir.path().join("ran").exists());
     }
 }
 
