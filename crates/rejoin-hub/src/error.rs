@@ -103,4 +103,10 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Store(rejoin_store::Error::Conflict(_)))
     }
+
+    /// The store can be read, and not be written now.
+    pub fn is_unwritable(&self) -> bool {
+        use rejoin_store::Error::{Busy, DiskFull, ReadOnly};
+        matches!(self, Self::Store(DiskFull(_) | ReadOnly(_) | Busy(_)))
+    }
 }

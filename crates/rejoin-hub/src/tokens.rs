@@ -1,5 +1,8 @@
 //! Tokens: made once, shown once, known by their hash.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
 use rejoin_core::PermissionMode;
 use rejoin_store::{NewToken, Token, TokenScope};
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,8 @@ use crate::{Hub, rfc3339};
 const PREFIX: &str = "rejoin_";
 /// `used_at` is written no more often than this.
 const NOTED_EVERY: i64 = 60_000_000;
+/// A request does not wait longer for that.
+const NOTED_WITHIN: Duration = Duration::from_millis(500);
 
 /// A token that is to be made.
 #[derive(Debug, Clone)]
@@ -144,9 +149,7 @@ impl Hub {
             return Ok(None);
         };
         if token.used_at.is_none_or(|at| now - at > NOTED_EVERY) {
-            let mut tx = self.store.begin().await?;
-            tx.token_used(token.id, now).await?;
-            tx.commit().await?;
+            self.note_use(&token, now).await;
         }
         Ok(Some(token))
     }
@@ -155,6 +158,23 @@ impl Hub {
     pub async fn is_good_token(&self, id: Uuid) -> Result<bool> {
         let found = self.store.read().await?.token(id).await?;
         Ok(found.is_some_and(|token| token.is_good(self.clock.now())))
+    }
+
+    /// Notes that a token was used. A store that cannot be written keeps nobody from reading: after a
+    /// failure it is tried again later.
+    async fn note_use(&self, token: &Token, now: i64) {
+        static NOT_BEFORE: AtomicI64 = AtomicI64::new(i64::MIN);
+        if now < NOT_BEFORE.load(Ordering::Relaxed) {
+            return;
+        }
+        let noted = async {
+            let mut tx = self.store.begin().await?;
+            tx.token_used(token.id, now).await?;
+            tx.commit().await
+        };
+        if !matches!(tokio::time::timeout(NOTED_WITHIN, noted).await, Ok(Ok(()))) {
+            NOT_BEFORE.store(now.saturating_add(NOTED_EVERY), Ordering::Relaxed);
+        }
     }
 
     /// Is there any that is good?

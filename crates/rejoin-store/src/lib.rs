@@ -38,6 +38,7 @@ mod tokens;
 mod turns;
 mod vault;
 mod verify;
+mod writable;
 
 pub use adoptions::Adoption;
 pub use archive::{

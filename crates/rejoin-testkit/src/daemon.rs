@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -56,6 +56,12 @@ impl World {
     /// Starts the daemon; the first one makes a token for everything.
     #[track_caller]
     pub fn serve(&self, more: &[&str]) -> Daemon {
+        self.serve_logging(&self.data().join("test-log"), more)
+    }
+
+    /// The same with its log in another file.
+    #[track_caller]
+    pub fn serve_logging(&self, log: &Path, more: &[&str]) -> Daemon {
         let token = self.data().join("test-token");
         if !token.exists() {
             let made = self
@@ -76,17 +82,13 @@ impl World {
         let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
         args.extend(more);
         let mut command = self.command(&args);
-        let log = self.data().join("test-log");
-        let writes = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(&log);
+        let writes = std::fs::File::options().create(true).append(true).open(log);
         let mut child = command.stderr(writes.unwrap()).spawn().unwrap();
         let mut line = String::new();
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on http://");
-        let said = || std::fs::read_to_string(&log).unwrap_or_default();
+        let said = || std::fs::read_to_string(log).unwrap_or_default();
         let address = address
             .unwrap_or_else(|| panic!("{line:?} {}", said()))
             .to_owned();
@@ -94,7 +96,7 @@ impl World {
             child,
             address,
             token,
-            log,
+            log: log.to_owned(),
         }
     }
 }

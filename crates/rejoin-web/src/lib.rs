@@ -19,6 +19,7 @@ mod page;
 mod past;
 mod problem;
 mod queue;
+mod readiness;
 mod serve;
 mod state;
 mod timed;

@@ -18,6 +18,7 @@ use crate::live::Live;
 use crate::metrics::{FOLD, Metrics};
 use crate::problem::{Refusal, Result};
 use crate::queue::{Queue, Workshop};
+use crate::readiness::Readiness;
 use crate::state::{App, Defaults, Options, Secrets, Shared};
 use crate::token_watch::TokenWatch;
 
@@ -84,10 +85,17 @@ impl Daemon {
             Door::Network(listener) => listener.local_addr().unwrap_or(at),
             Door::Socket(..) => at,
         };
-        let socket = match &self.socket {
-            Some(path) => Some(Door::socket(path).map_err(|e| {
-                Failure::unavailable(format!("the socket {} cannot be made: {e}", path.display()))
-            })?),
+        let socket = match self.socket.as_deref().map(Door::socket) {
+            // Nothing can be sent to it then, and everything be read.
+            Some(Err(e)) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                tracing::warn!(error = %e, "The daemon serves without a socket");
+                None
+            }
+            Some(Err(e)) => {
+                let text = format!("the socket of the daemon cannot be made: {e}");
+                return Err(Refusal(Failure::unavailable(text)));
+            }
+            Some(Ok(door)) => Some(door),
             None => None,
         };
         let runner = Arc::new(self.runner);
@@ -104,6 +112,7 @@ impl Daemon {
             tokens: TokenWatch::new(runner.hub.clone()),
             secrets: Secrets::new(runner.hub.clock.secret()?),
             metrics,
+            readiness: Readiness::default(),
             ending: end,
             everywhere: !address.ip().is_loopback(),
             runner,

@@ -16,6 +16,7 @@ use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::notify::Notify;
 use crate::queue::Queue;
+use crate::readiness::Readiness;
 use crate::token_watch::TokenWatch;
 
 /// What the configuration says where a request says nothing.
@@ -61,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) tokens: TokenWatch,
     pub(crate) secrets: Secrets,
     pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
     /// True once it is to end.
     pub(crate) ending: watch::Receiver<bool>,
     /// It listens beyond loopback.

@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rejoin_hub::{Clock, Hub, TurnRequest};
-use rejoin_runner::{Asks, Runner, RunnerConfig, WallConfig};
+use rejoin_runner::{Asks, Error as RunnerError, Runner, RunnerConfig, WallConfig};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::{Ask, Config, user_folder};
@@ -73,7 +73,15 @@ impl App {
     }
 
     pub(crate) async fn settle_what_was_left(&self) -> Result<()> {
-        for trouble in self.runner.recover().await? {
+        let troubles = match self.runner.recover().await {
+            Ok(troubles) => troubles,
+            // Whoever only reads needs no more; whoever writes is told again.
+            Err(RunnerError::Hub(error)) if error.is_unwritable() => {
+                vec![format!("turns that were left are settled later: {error}")]
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for trouble in troubles {
             self.out.note(&trouble);
         }
         Ok(())

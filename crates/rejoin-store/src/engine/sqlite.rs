@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{OpenFlags, Statement};
@@ -43,6 +45,9 @@ pub(crate) struct LocalRow {
 impl Local {
     /// Opens it for writing; a file that does not exist is made.
     pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
+        if unchanging(path).is_some() {
+            return Self::another(path);
+        }
         let at = Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
         // Every commit outlives every process. A power cut may take back the newest of them, in
         // order: those since the log was last written back, or the system last wrote by itself.
@@ -54,7 +59,10 @@ impl Local {
 
     /// One more connection to a file that exists.
     pub(crate) fn another(path: &Path) -> rusqlite::Result<Self> {
-        let at = Self::connect(path, OpenFlags::empty())?;
+        let at = match unchanging(path) {
+            Some(name) => Self::connect(Path::new(&name), OpenFlags::SQLITE_OPEN_URI)?,
+            None => Self::connect(path, OpenFlags::empty())?,
+        };
         Ok(Self { at: Mutex::new(at) })
     }
 
@@ -178,6 +186,21 @@ impl LocalRow {
 
 fn other(column: &str, kind: &str) -> Error {
     Error::Foreign(format!("{column} is no {kind}"))
+}
+
+/// The name under which the engine reads a file on a read-only file system without the log and the index
+/// that it would make beside it. None: the file can be written, or has a log, which has to be read too.
+fn unchanging(path: &Path) -> Option<String> {
+    // Not opened for that: to close it would release the locks of every other connection.
+    let fixed = access(path, AccessFlags::W_OK) == Err(Errno::EROFS);
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if !fixed || fs_err::metadata(log).is_ok_and(|log| log.len() > 0) {
+        return None;
+    }
+    let name = path.to_str()?.replace('%', "%25");
+    let name = name.replace('?', "%3f").replace('#', "%23");
+    Some(format!("file:{name}?immutable=1"))
 }
 
 /// `$1` is a name to the engine, and gets its number where it stands first.

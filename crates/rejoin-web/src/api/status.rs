@@ -14,16 +14,22 @@ pub(super) async fn healthy() -> &'static str {
     "ok\n"
 }
 
-/// The store can be used
+/// The store can be read and written; else the reason
 #[utoipa::path(
     get, path = "/readyz", operation_id = "ready", tag = "status", security(()),
     responses((status = 200, body = String), (status = 503, body = String))
 )]
-pub(super) async fn ready(State(app): State<App>) -> (StatusCode, &'static str) {
-    let asked = async { app.runner.hub.store.read().await?.last_event().await };
-    match asked.await {
-        Ok(_) if !*app.ending.borrow() => (StatusCode::OK, "ready\n"),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+pub(super) async fn ready(State(app): State<App>) -> (StatusCode, String) {
+    let not_ready = |why: &str| {
+        let text = format!("not ready: {why}\n");
+        (StatusCode::SERVICE_UNAVAILABLE, text)
+    };
+    if *app.ending.borrow() {
+        return not_ready("the daemon is about to end");
+    }
+    match app.readiness.of(&app.runner.hub.store).await {
+        Ok(()) => (StatusCode::OK, "ready\n".into()),
+        Err(why) => not_ready(&why),
     }
 }
 

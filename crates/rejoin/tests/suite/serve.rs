@@ -11,6 +11,7 @@ mod live;
 mod many;
 mod notify;
 mod observed;
+mod readable;
 mod refused;
 mod roots;
 mod store_away;
