@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
+use crate::body;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 
@@ -17,10 +18,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &S) -> Result<Self> {
-        // Its size was seen to already.
-        let bytes = axum::body::to_bytes(request.into_body(), usize::MAX).await;
-        let bytes = bytes.map_err(|_| Refusal::usage("the body of the request cannot be read"))?;
-        read(&bytes).map(Self)
+        read(&body::whole(request).await?).map(Self)
     }
 }
 
@@ -31,8 +29,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &S) -> Result<Self> {
-        let bytes = axum::body::to_bytes(request.into_body(), usize::MAX).await;
-        let bytes = bytes.map_err(|_| Refusal::usage("the body of the request cannot be read"))?;
+        let bytes = body::whole(request).await?;
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(T::default()));
         }

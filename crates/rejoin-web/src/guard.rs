@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
@@ -19,11 +17,6 @@ use crate::address;
 use crate::metrics::Metrics;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
-
-/// Longest body; a message is text.
-const BODY: usize = 16 << 20;
-/// A body must be there within this time.
-const BODY_WITHIN: Duration = Duration::from_mins(1);
 
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +66,14 @@ const OPEN: &[&str] = &["/healthz", "/readyz"];
 
 pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     match admitted(&app, &mut request).await {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            // Kept until the request is answered.
+            let share = app.bodies.share();
+            request.extensions_mut().insert(share.clone());
+            let response = next.run(request).await;
+            drop(share);
+            response
+        }
         Err(refusal) => {
             Metrics::refused(refusal.code());
             let from = match request.extensions().get::<Peer>() {
@@ -124,8 +124,6 @@ async fn admitted(app: &App, request: &mut Request) -> Result<()> {
         TokenScope::Read
     })?;
     request.extensions_mut().insert(caller);
-    let body = std::mem::take(request.body_mut());
-    *request.body_mut() = Body::from(whole(request.headers(), body).await?);
     Ok(())
 }
 
@@ -208,26 +206,4 @@ fn is_ours(app: &App, url: &Url) -> bool {
     loopback
         || app.options.allow_hosts.iter().any(listed)
         || public.is_some_and(|known| known.host_str() == Some(name))
-}
-
-/// The body, if it is short enough and comes in time.
-async fn whole(headers: &HeaderMap, body: Body) -> Result<bytes::Bytes> {
-    let too_large = || {
-        let most = BODY >> 20;
-        Refusal(Failure::new(
-            codes::TOO_LARGE,
-            format!("a request may have {most} MiB at most"),
-        ))
-    };
-    let told = headers.get(header::CONTENT_LENGTH);
-    let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if told.is_some_and(|length| length > BODY as u64) {
-        return Err(too_large());
-    }
-    let read = axum::body::to_bytes(body, BODY);
-    match tokio::time::timeout(BODY_WITHIN, read).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(too_large()),
-        Err(_) => Err(Refusal::usage("the request did not come in time")),
-    }
 }

@@ -6,6 +6,7 @@
 mod address;
 mod api;
 mod asked;
+mod body;
 mod extract;
 mod folders;
 mod gate;

@@ -32,6 +32,8 @@ use crate::timed::Timed;
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
 /// Connections at the same time; further ones wait.
 const CONNECTIONS: usize = 3000;
+/// Memory for what a connection sent and nobody has read yet; the head of a request fits into it.
+const BUFFER: usize = 64 << 10;
 /// When it is to end, requests that are being answered have so long.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// No descriptor was free: tried again after this.
@@ -147,7 +149,8 @@ fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN);
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(BUFFER);
     let served = http.serve_connection(TokioIo::new(Timed::new(stream)), service);
     let served = graceful.watch(served);
     async move {

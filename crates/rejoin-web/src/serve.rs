@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use crate::api;
+use crate::body::Bodies;
 use crate::gate::Gate;
 use crate::listen::{Door, answers};
 use crate::live::Live;
@@ -111,6 +112,7 @@ impl Daemon {
             gate: Gate::new(),
             tokens: TokenWatch::new(runner.hub.clone()),
             secrets: Secrets::new(runner.hub.clock.secret()?),
+            bodies: Bodies::default(),
             metrics,
             readiness: Readiness::default(),
             ending: end,

@@ -10,6 +10,7 @@ use rejoin_runner::Runner;
 use rejoin_store::Retention;
 use tokio::sync::watch;
 
+use crate::body::Bodies;
 use crate::gate::Gate;
 use crate::guard::Caller;
 use crate::live::Live;
@@ -61,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     pub(crate) tokens: TokenWatch,
     pub(crate) secrets: Secrets,
+    pub(crate) bodies: Bodies,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
     /// True once it is to end.

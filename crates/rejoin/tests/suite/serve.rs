@@ -2,6 +2,7 @@
 
 mod agents;
 mod api;
+mod bodies;
 mod ceiling;
 mod clients;
 mod hangs;
