@@ -36,6 +36,8 @@ pub struct Incoming {
     pub request: TurnRequest,
     pub client_key: Option<String>,
     pub refuse_if_busy: bool,
+    /// Refused if it would have to wait behind so many messages of the store. None: it waits.
+    pub queue_limit: Option<u64>,
     /// Somebody said yes to going on with a conversation that asks.
     pub confirmed: bool,
     /// The message answers a question whose process is gone.
@@ -120,6 +122,11 @@ impl Hub {
             return Err(Error::Busy);
         }
         let holder = holder.filter(|_| conversation.opened_by.is_none());
+        if let Some(most) = incoming.queue_limit.filter(|_| holder.is_none())
+            && tx.queued().await? >= most
+        {
+            return Err(Error::QueueFull { most });
+        }
         let turn = match incoming.turn.filter(|_| holder.is_some()) {
             Some(turn) if comes_last(&mut tx, turn, conversation.id).await? => turn,
             Some(_) | None => self.clock.turn_id()?,
@@ -378,6 +385,7 @@ mod tests {
             request: TurnRequest::default(),
             client_key: None,
             refuse_if_busy: false,
+            queue_limit: None,
             confirmed: true,
             answers: None,
         }

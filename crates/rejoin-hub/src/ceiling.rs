@@ -157,6 +157,7 @@ mod tests {
             request: TurnRequest::default(),
             client_key: None,
             refuse_if_busy: false,
+            queue_limit: None,
             confirmed: true,
             answers: None,
         };

@@ -11,6 +11,8 @@ pub enum Error {
     Store(#[from] rejoin_store::Error),
     #[error("{0}")]
     NotFound(String),
+    #[error("the queue is full: {most} messages wait already")]
+    QueueFull { most: u64 },
     /// The conversation is there.
     #[error("{handle} {what}")]
     NoMessage { handle: String, what: String },

@@ -175,6 +175,10 @@ impl From<HubError> for Failure {
             }
             HubError::Ambiguous { .. } => Self::new(codes::AMBIGUOUS, text),
             HubError::Busy => busy(),
+            HubError::QueueFull { .. } => {
+                Self::new(codes::RATE_LIMITED, text + "; this message was not kept")
+                    .try_this("the same later, or [serve] max_queued in the daemon's configuration")
+            }
             HubError::KeyReused(_) => {
                 Self::new(codes::KEY_REUSED, text + "; this message was not kept")
             }

@@ -101,15 +101,6 @@ impl Runner {
         Ok(found)
     }
 
-    /// The turn of a conversation that is to be seen to its end first; none: it is idle.
-    pub async fn next_turn(&self, c: ConversationId) -> Result<Option<TurnId>> {
-        let mut read = self.hub.store.read().await?;
-        Ok(match read.unfinished_turn(c).await? {
-            Some(turn) => Some(turn.id),
-            None => read.oldest_queued(c).await?,
-        })
-    }
-
     /// Whoever had a conversation open and died has it open no longer.
     async fn release_dead(&self) -> Result<()> {
         let opened = {
@@ -123,7 +114,7 @@ impl Runner {
     }
 
     /// True: whoever has it open lives.
-    async fn release_if_dead(&self, c: &Conversation) -> Result<bool> {
+    pub(crate) async fn release_if_dead(&self, c: &Conversation) -> Result<bool> {
         let Some(holder) = &c.opened_by else {
             return Ok(false);
         };

@@ -255,6 +255,13 @@ impl Tx {
         Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
     }
 
+    /// How many turns wait in the queue.
+    pub async fn queued(&mut self) -> Result<u64> {
+        let sql = "select count(*) as queued from turns where status = 'queued'";
+        let found = one(self, sql, vec![]).await?;
+        Ok(found.map_or(Ok(0), |row| row.int("queued"))?.unsigned_abs())
+    }
+
     /// The next one to run in a conversation.
     pub async fn oldest_queued(&mut self, c: ConversationId) -> Result<Option<TurnId>> {
         oldest_queued(self, c).await

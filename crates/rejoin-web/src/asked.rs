@@ -315,6 +315,7 @@ impl Wishes {
             request,
             client_key: self.client_key.as_deref().map(key).transpose()?,
             refuse_if_busy: self.if_busy == WhileBusy::Fail,
+            queue_limit: Some(app.options.max_queued),
             confirmed: self.confirm,
             answers: self.answers.clone(),
         })

@@ -18,6 +18,7 @@ mod notify;
 mod openapi;
 mod page;
 mod past;
+mod places;
 mod problem;
 mod queue;
 mod readiness;

@@ -1,7 +1,8 @@
 //! Runs what is accepted: one task per conversation that has something to do.
 //!
 //! All of them live on one thread, beside the one that serves. Whoever wants something run says so over a channel, and
-//! need not wait for it.
+//! need not wait for it. A turn that needs a process of its agent waits for a place; a turn that was begun, or waits
+//! for a person without a process, needs none.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,15 +13,19 @@ use std::time::Duration;
 
 use rejoin_core::{AgentName, ConversationId, TurnId};
 use rejoin_hub::{Accepted, TurnRequest};
-use rejoin_runner::{Foreseen, IfBusy, Runner};
+use rejoin_runner::{Foreseen, IfBusy, Pending, Runner};
 use rejoin_store::{Conversation, Retention};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;
+
+use crate::places::{Place, Places};
 
 /// Turns that other processes leave behind are seen within this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// After a trouble with the store a conversation is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// How often a conversation that waits for somebody else is looked at.
+const LOOK_FOR_OTHERS: Duration = Duration::from_millis(200);
 /// Folders of turns and conversations that were left open are looked after this often.
 const TIDY_EVERY: Duration = Duration::from_mins(10);
 
@@ -29,6 +34,7 @@ const TIDY_EVERY: Duration = Duration::from_mins(10);
 pub(crate) struct Queue {
     orders: mpsc::UnboundedSender<Order>,
     working: Arc<AtomicUsize>,
+    places: Places,
     /// Goes up when a conversation has nothing more to do.
     rested: watch::Sender<u64>,
 }
@@ -85,11 +91,13 @@ impl Queue {
     pub(crate) fn new(
         runner: Arc<Runner>,
         keep: Retention,
+        max_running: usize,
     ) -> (Self, impl FnOnce() -> Workshop + Send) {
         let (orders, taken) = mpsc::unbounded_channel();
         let queue = Self {
             orders,
             working: Arc::default(),
+            places: Places::new(max_running),
             rested: watch::Sender::new(0),
         };
         let own = queue.clone();
@@ -124,7 +132,14 @@ impl Queue {
         self.say(Order::Cancel(turn));
     }
 
+    /// Could an agent be started now?
+    pub(crate) fn has_place(&self) -> bool {
+        self.places.is_free()
+    }
+
+    /// Stops what runs; what waits for a place stays in the store.
     pub(crate) fn cancel_all(&self) {
+        self.places.close();
         self.say(Order::CancelAll);
     }
 
@@ -280,31 +295,107 @@ impl Benches {
                         break;
                     }
                 }
+                Done::Closed => {
+                    self.at_work.borrow_mut().remove(&c);
+                    break;
+                }
             }
         }
+        self.rests();
+    }
+
+    async fn run_next(&self, c: ConversationId) -> Done {
+        // Before the look: a change since then is not missed.
+        let mut wake = self.runner.wake.subscribe();
+        let pending = match self.runner.pending(c).await {
+            Ok(pending) => pending,
+            Err(error) => return trouble(c, &error),
+        };
+        let changed = tokio::time::timeout(LOOK_FOR_OTHERS, wake.changed());
+        let (turn, place) = match pending {
+            Pending::Idle => return Done::Nothing,
+            Pending::Elsewhere => {
+                let _waked = self.resting(changed).await;
+                return Done::More;
+            }
+            Pending::Resting(turn) => {
+                let mut cancel = self.begins(c, turn);
+                tokio::select! {
+                    _ = changed => {}
+                    _ = cancel.changed() => {}
+                }
+                self.ended(c, turn);
+                if *cancel.borrow()
+                    && let Err(error) = self.runner.hub.ask_cancel(turn).await
+                {
+                    return trouble(c, &error.into());
+                }
+                return Done::More;
+            }
+            // Its agent may run already: it is followed at once.
+            Pending::Begun(turn) => (turn, self.queue.places.take()),
+            Pending::Startable(turn) => match self.place_for(c, turn).await {
+                Ok(place) => (turn, Some(place)),
+                Err(done) => return done,
+            },
+        };
+        let cancel = self.begins(c, turn);
+        let ran = self
+            .runner
+            .run_to_rest(c, turn, IfBusy::Wait, &cancel)
+            .await;
+        drop(place);
+        self.ended(c, turn);
+        Done::of(c, &ran)
+    }
+
+    /// Waits for a place. A turn that was cancelled or begun meanwhile does not need it any more.
+    async fn place_for(&self, c: ConversationId, turn: TurnId) -> Result<Place, Done> {
+        if let Some(place) = self.queue.places.take() {
+            return Ok(place);
+        }
+        let waited = self.resting(self.queue.places.wait()).await;
+        let place = waited.ok_or(Done::Closed)?;
+        match self.runner.pending(c).await {
+            Ok(Pending::Startable(again)) if again == turn => Ok(place),
+            Ok(_) => Err(Done::More),
+            Err(error) => Err(trouble(c, &error)),
+        }
+    }
+
+    /// Waits without counting as work: a daemon that is about to end does not wait for it.
+    async fn resting<T>(&self, wait: impl Future<Output = T>) -> T {
+        self.rests();
+        let done = wait.await;
+        self.queue.working.fetch_add(1, Ordering::Relaxed);
+        done
+    }
+
+    fn rests(&self) {
         self.queue.working.fetch_sub(1, Ordering::Relaxed);
         self.queue.rested.send_modify(|n| *n += 1);
     }
 
-    async fn run_next(&self, c: ConversationId) -> Done {
-        let next = match self.runner.next_turn(c).await {
-            Ok(Some(turn)) => turn,
-            Ok(None) => return Done::Nothing,
-            Err(error) => return trouble(c, &error),
-        };
-        let cancel = self.begins(c, next);
-        let ran = self.runner.run_until(c, next, IfBusy::Wait, &cancel).await;
-        self.ended(c, next);
-        Done::of(c, &ran)
-    }
-
+    /// Runs a turn that was claimed when it was accepted. If every place was taken meanwhile it goes
+    /// back into the queue.
     async fn run(&self, c: ConversationId, in_hand: &InHand) {
         let accepted = &in_hand.accepted;
+        let place = self.queue.places.take();
+        if let Some(claimed) = &accepted.claimed
+            && place.is_none()
+            && in_hand.if_busy == IfBusy::Wait
+        {
+            let requeued = self.runner.hub.requeue(claimed).await;
+            claimed.hold.release();
+            Done::of(c, &requeued.map_err(Into::into));
+            return;
+        }
         let cancel = self.begins(c, accepted.turn);
         let ran = self
             .runner
-            .run_accepted(accepted, in_hand.if_busy, &cancel)
+            .run_in_hand(accepted, in_hand.if_busy, &cancel)
             .await;
+        drop(place);
         self.ended(c, accepted.turn);
         // The loop of the conversation finds the turn again, and tries it again.
         Done::of(c, &ran);
@@ -330,6 +421,8 @@ enum Done {
     Nothing,
     /// The store is away, or something is wrong: it is tried again.
     Trouble,
+    /// Nothing is started any more: whoever comes next finds it in the store.
+    Closed,
 }
 
 /// Logs an error after which a conversation is tried again.

@@ -100,7 +100,11 @@ impl Daemon {
             None => None,
         };
         let runner = Arc::new(self.runner);
-        let (queue, workshop) = Queue::new(Arc::clone(&runner), self.options.keep);
+        let (queue, workshop) = Queue::new(
+            Arc::clone(&runner),
+            self.options.keep,
+            self.options.max_running,
+        );
         let (ending, end) = watch::channel(false);
         let metrics = Metrics::listening()
             .map_err(|e| Failure::unavailable(format!("nothing can be counted: {e}")))?;

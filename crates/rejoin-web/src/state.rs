@@ -42,6 +42,10 @@ pub struct Options {
     pub roots: Vec<PathBuf>,
     /// The most that a token without a ceiling of its own may ask an agent to do.
     pub max_permission: PermissionMode,
+    /// Agents at the same time; further messages wait in the queue.
+    pub max_running: usize,
+    /// Messages that may wait there; further ones are refused.
+    pub max_queued: u64,
     /// Names under which it is reached besides those of loopback.
     pub allow_hosts: Vec<String>,
     /// Where browsers see it, behind a proxy.

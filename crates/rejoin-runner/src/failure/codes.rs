@@ -63,7 +63,7 @@ codes! { COMMANDS:
     UNAUTHORIZED = ("unauthorized", 8, "the daemon does not know the token, or it has expired", No, "rejoin login URL"),
     FORBIDDEN = ("forbidden", 5, "the token, its ceiling, the address, the folder or the process does not allow this", No, "rejoin token create NAME --scope send"),
     TOO_LARGE = ("too_large", 2, "a request is larger than the daemon takes", No, "a shorter message, or files in the working folder"),
-    RATE_LIMITED = ("rate_limited", 9, "too many refused tokens or too many watchers", No, "the same later"),
+    RATE_LIMITED = ("rate_limited", 9, "too many refused tokens, watchers or messages in the queue", No, "the same later"),
     WOULD_RESEED = ("would_reseed", 5, "the session cannot be resumed, and `--no-reseed` was given", No, "rejoin explain --next"),
     ENVELOPE = ("envelope", 5, "the agent cannot be held to the permissions asked for", No, "rejoin send --help"),
     NOT_OPENED = ("not_opened", 5, "the agent's session cannot be handed to its terminal interface; the reason is named", No, "rejoin explain --next"),

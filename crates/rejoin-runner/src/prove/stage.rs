@@ -215,6 +215,7 @@ impl<'a> Stage<'a> {
             request,
             client_key: None,
             refuse_if_busy: true,
+            queue_limit: None,
             confirmed: true,
             answers: None,
         };

@@ -107,11 +107,17 @@ impl Sending<'_> {
             .incoming(self.app, self.caller, self.hub, target, known)
             .await?;
         incoming.request.traceparent = traceparent(self.headers);
+        // Without a place for its agent it waits in the queue.
+        let place = self.app.queue.has_place();
+        if !place && incoming.refuse_if_busy {
+            return Err(Refusal(no_place()));
+        }
         let holder = self.app.runner.holder()?;
+        let holder = place.then_some(holder.as_str());
         // Listened to before, so that nothing of it is missed.
         let head = self.app.live.head();
         let before = *head.borrow();
-        let accepted = self.hub.accept(&incoming, Some(holder.as_str())).await?;
+        let accepted = self.hub.accept(&incoming, holder).await?;
         let if_busy = wishes.if_busy.for_runner();
         self.answer(accepted, place, before, if_busy).await
     }
@@ -156,6 +162,13 @@ impl Sending<'_> {
         };
         Ok((status, Json(view)).into_response())
     }
+}
+
+fn no_place() -> Failure {
+    let text = "as many agents run as the daemon allows; this message was not kept";
+    Failure::new(codes::RATE_LIMITED, text).try_this(
+        "the same later, or with --if-busy wait; [serve] max_running in the daemon's configuration",
+    )
 }
 
 fn traceparent(headers: &HeaderMap) -> Option<String> {

@@ -89,6 +89,7 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         request: TurnRequest::default(),
         client_key: None,
         refuse_if_busy: false,
+        queue_limit: None,
         confirmed: true,
         answers: None,
     };

@@ -416,6 +416,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<(Incoming,
         client_key: args.turn.idempotency_key.clone(),
         refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
         confirmed: args.turn.confirm,
+        queue_limit: None,
         answers: args.turn.answers.clone(),
     };
     Ok((incoming, answering))

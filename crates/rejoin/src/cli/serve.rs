@@ -88,6 +88,8 @@ fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
         options: Options {
             roots: config.serve.roots,
             max_permission: config.serve.max_permission,
+            max_running: config.serve.max_running,
+            max_queued: config.serve.max_queued,
             allow_hosts: config.serve.allow_hosts,
             notify,
             keep: config.snapshots.keep,

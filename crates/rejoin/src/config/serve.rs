@@ -18,6 +18,8 @@ pub(crate) struct Serve {
     pub(crate) max_permission: PermissionMode,
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) public_url: Option<String>,
+    pub(crate) max_running: usize,
+    pub(crate) max_queued: u64,
     /// None: no process outlives its turn.
     pub(crate) warm: Option<Warm>,
     notify: Notify,
@@ -34,6 +36,8 @@ impl Serve {
             max_permission: or_default(loaded, "serve.max_permission")?,
             allow_hosts: or_default(loaded, "serve.allow_hosts")?,
             public_url: of(loaded, "serve.public_url")?,
+            max_running: or_default(loaded, "serve.max_running")?,
+            max_queued: or_default(loaded, "serve.max_queued")?,
             warm: warm(loaded)?,
             notify: Notify {
                 on: or_default(loaded, "notify.on")?,

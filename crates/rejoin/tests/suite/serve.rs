@@ -8,6 +8,7 @@ mod clients;
 mod hangs;
 mod hostile;
 mod killed;
+mod limits;
 mod live;
 mod many;
 mod notify;
