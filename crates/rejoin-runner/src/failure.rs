@@ -273,6 +273,8 @@ impl From<StoreError> for Failure {
             StoreError::Busy(_) => Self::unavailable(text).try_this("the same again"),
             StoreError::Away { .. } => Self::unavailable(text)
                 .try_this("rejoin doctor; and see that the server runs and lets you in"),
+            StoreError::Pooled { .. } => Self::unavailable(text)
+                .try_this("pool_mode = session in PgBouncer, or the server's own address"),
             StoreError::Address => Self::config(format!("database.url: {text}"))
                 .try_this("rejoin config show, to see where it comes from"),
             StoreError::Open { .. } | StoreError::ReadOnly(_) => {

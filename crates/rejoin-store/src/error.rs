@@ -35,6 +35,11 @@ pub enum Error {
         #[source]
         source: sqlx::Error,
     },
+    /// PgBouncer in transaction mode, or another pooler of that kind.
+    #[error(
+        "the store at {place} is behind a pooler that shares its sessions; rejoin needs one of its own"
+    )]
+    Pooled { place: String },
     #[error("this is no address of a PostgreSQL server: postgres://USER@HOST/DATABASE")]
     Address,
     /// A statement failed, and was to be forgotten: the engine has forgotten all of it.

@@ -190,6 +190,11 @@ impl PgServer {
         }
     }
 
+    /// Where its socket is.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.dir
+    }
+
     /// As its administrator would.
     pub fn stop(&self) {
         self.tell("stop");

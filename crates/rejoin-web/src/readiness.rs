@@ -38,7 +38,9 @@ impl Readiness {
 
 fn reason(error: &Error) -> String {
     match error {
-        Error::Away { .. } | Error::Open { .. } => "the store does not answer".into(),
+        Error::Away { .. } | Error::Open { .. } | Error::Pooled { .. } => {
+            "the store does not answer".into()
+        }
         other => other.to_string(),
     }
 }

@@ -1,6 +1,8 @@
 //! Opens a database on a PostgreSQL server: everything bounded, so that neither a dead server nor a
 //! dead client of it blocks anybody for long.
 
+mod pooler;
+
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -89,6 +91,7 @@ impl Store {
     pub async fn open_postgres(url: &str) -> Result<Self> {
         let server = Server::named(url)?;
         let mut served = server.connect(false).await?;
+        pooler::must_keep_sessions(&server, &mut served).await?;
         // As long as it takes: only the lock is waited for no longer than usual.
         let migrated = migrate(&mut served.line).await;
         migrated.map_err(|error| Error::of_server(error, &server.place))??;
@@ -141,7 +144,14 @@ impl Server {
     #[expect(clippy::disallowed_methods, reason = "this is the place")]
     async fn connect_once(&self) -> Result<PgConnection, sqlx::Error> {
         let connected = async {
-            let mut line = self.options.connect().await?;
+            let mut line = match self.options.connect().await {
+                // It hands on to the server only what it knows.
+                Err(error) if pooler::is_refusal(&error) => {
+                    let plain = self.options.clone().extra_float_digits(None);
+                    plain.connect().await?
+                }
+                connected => connected?,
+            };
             sqlx::raw_sql(MANNERS).execute(&mut line).await?;
             Ok(line)
         };

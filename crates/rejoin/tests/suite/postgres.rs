@@ -5,6 +5,7 @@ mod agents;
 mod deaths;
 mod machines;
 mod many;
+mod pooled;
 mod server;
 mod tls;
 
