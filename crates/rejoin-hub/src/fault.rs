@@ -39,6 +39,21 @@ pub fn stops() -> Option<Duration> {
     said("REJOIN_FAKE_STOPS")
 }
 
+/// Blocks the thread while the file that `REJOIN_FAKE_HOLD` names exists, for five minutes at most: a disk
+/// that does not answer.
+pub fn hold() {
+    let held = || std::env::var_os("REJOIN_FAKE_HOLD").map(std::path::PathBuf::from);
+    let Some(file) = (if cfg!(debug_assertions) { held() } else { None }) else {
+        return;
+    };
+    for _ in 0..30_000 {
+        if !file.exists() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 fn said(name: &str) -> Option<Duration> {
     let said = || std::env::var(name).ok();
     let said = if cfg!(debug_assertions) { said() } else { None };

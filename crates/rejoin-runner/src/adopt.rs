@@ -11,15 +11,17 @@ mod source;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, OwnSessions, SessionAt, SessionHead};
+use rejoin_agents::{Adapter, Kept, OwnSessions, SessionAt, SessionHead};
 use rejoin_core::{
     AgentName, ConversationId, Folder, PermissionMode, Pin, PinState, Scope, ScopeValue, Seen,
 };
 use rejoin_hub::Adopted;
 
+use crate::apart::apart;
 use crate::binary;
 use crate::error::{Error, Result};
 use crate::folder;
+use crate::foreign_file;
 use crate::in_use::in_use;
 use crate::look::environment;
 use crate::session::Sessions;
@@ -46,6 +48,15 @@ pub struct OutsideSession {
     adapter: &'static dyn Adapter,
     own: OwnSessions,
     found: Found,
+}
+
+impl OutsideSession {
+    /// To read it takes long, or may have to wait for the lock of a database.
+    fn is_large(&self) -> bool {
+        let meta = || fs_err::metadata(self.found.home.join(&self.found.path));
+        matches!(self.own.kept, Kept::Rows { .. })
+            || meta().is_ok_and(|meta| meta.len() >= foreign_file::LARGE)
+    }
 }
 
 /// What rejoin knows of it.
@@ -158,7 +169,7 @@ impl Runner {
         };
         let mut ours: Option<Copied> = None;
         if trouble.is_none() && session.own.copied {
-            let made = copy(session.adapter, &session.own, &session.found, &home, &at).await;
+            let made = copy(session.adapter, &session.own, &session.found, &home, &at);
             let made = made.map_err(Error::io(format!("copying session {id}")))?;
             trouble.clone_from(&made.whole.trouble);
             ours = Some(made);
@@ -238,9 +249,14 @@ impl Runner {
 
     async fn read(&self, session: &OutsideSession) -> Result<Whole> {
         let id = &session.head.session;
-        whole(session.adapter, &session.own, &session.found)
-            .await
-            .map_err(Error::io(format!("reading session {id}")))
+        let (adapter, own, found) = (session.adapter, session.own.clone(), session.found.clone());
+        let read = move || whole(adapter, &own, &found);
+        let read = if session.is_large() {
+            apart(read).await
+        } else {
+            read()
+        };
+        read.map_err(Error::io(format!("reading session {id}")))
     }
 
     /// Where our sessions of its agent lie, its folder, and a new name for it.

@@ -110,7 +110,8 @@ impl<L: HubLink> Preparing<'_, L> {
         };
         if let Some((parent, place)) = forked.zip(session_file.as_deref()) {
             let file = seed
-                .rename(place)
+                .rename_apart(place)
+                .await
                 .map_err(Error::io("copying the session"))?;
             confirmed = file.map(|file| Confirmed::of(parent, file));
         }
@@ -260,6 +261,7 @@ impl<L: HubLink> Preparing<'_, L> {
         let began = Instant::now();
         let restored = staged
             .put_in_place(looked, ahead)
+            .await
             .map_err(Error::io("restoring the session"))?;
         let now = self.link.clock();
         let confirmed = told_where(looked, &restored.pin, now).await?;

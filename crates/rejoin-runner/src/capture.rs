@@ -4,15 +4,17 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rejoin_agents::{Adapter, Records, SessionAt};
 use rejoin_core::{FileMark, Pin, PinId, SessionFact};
 use rejoin_hub::{FAILED, PinEnd, STORED, Settled, fault, figures};
 use rejoin_store::{
-    Blobs, Captured, ChunkList, ChunkRef, GRACE, Manifest, ManifestFile, Snapshot, Vault,
+    Blobs, Captured, ChunkList, ChunkRef, GRACE, Keeping, Manifest, ManifestFile, Snapshot, Vault,
 };
 
+use crate::apart::apart;
 use crate::error::Result;
 use crate::foreign_file;
 use crate::marks;
@@ -216,7 +218,7 @@ impl Capture<'_> {
             adapter: self.adapter,
             home: Path::new(&self.pin.home),
         };
-        match sessions.compare(mark) {
+        match sessions.compare_apart(mark).await {
             SessionFact::Untouched | SessionFact::Verified => Ok(captured),
             SessionFact::Missing
             | SessionFact::Dirty
@@ -271,19 +273,29 @@ impl Capture<'_> {
         let lines = matches!(self.adapter.records(), Records::Lines);
         let was = base.and_then(|(_, manifest)| manifest.files.first());
         let known = match was.filter(|was| lines && was.length <= mark.length) {
-            Some(was) if self.begins_with(was, &path) => all_but_the_last(&was.chunks),
+            Some(was) if self.begins_with(was, &path).await => all_but_the_last(&was.chunks),
             Some(_) | None => vec![],
         };
         captured.based_on = base.filter(|_| !known.is_empty()).map(|(s, _)| s.id);
         let from = ChunkList(known.clone()).length();
-        let mut file = foreign_file::open(&path).map_err(unreadable)?;
-        let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
-        file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
+        let open = move || {
+            let mut file = foreign_file::open(&path)?;
+            let mode = file.metadata()?.mode() & 0o777;
+            file.seek(SeekFrom::Start(from))?;
+            Ok((file, mode))
+        };
+        let large = mark.length >= foreign_file::LARGE;
+        let opened = if large { apart(open).await } else { open() };
+        let (file, mode) = opened.map_err(unreadable)?;
         let rest = mark.length.saturating_sub(from);
         let here = matches!(self.vault.blobs, Blobs::Database);
-        let later = lines && rest <= WITH_THE_TURN && here;
-        let mut file = file.take(rest);
-        let kept = self.vault.keep(&mut file, known, captured, later, self.now);
+        let keeping = if lines && rest <= WITH_THE_TURN && here {
+            Keeping::Later
+        } else {
+            Keeping::of(rest)
+        };
+        let file = file.take(rest);
+        let kept = self.vault.keep(file, known, captured, keeping, self.now);
         let chunks = kept.await.map_err(|e| e.to_string())?;
         if chunks.length() != mark.length {
             return Err("it was changed meanwhile".into());
@@ -300,7 +312,7 @@ impl Capture<'_> {
 
     /// Does the file begin with what that snapshot holds? If it was confirmed as the continuation of
     /// just that, nobody needs to read it again.
-    fn begins_with(&self, was: &ManifestFile, path: &Path) -> bool {
+    async fn begins_with(&self, was: &ManifestFile, path: &Path) -> bool {
         let same = |before: &FileMark| (before.length, &before.hash) == (was.length, &was.hash);
         let mark = FileMark {
             path: String::new(),
@@ -308,7 +320,12 @@ impl Capture<'_> {
             hash: was.hash.clone(),
             stat: (0, 0, 0, 0),
         };
-        self.before.is_some_and(same) || marks::begins_with(path, &mark).unwrap_or(false)
+        if self.before.is_some_and(same) {
+            return true;
+        }
+        let (path, large) = (path.to_owned(), mark.length >= foreign_file::LARGE);
+        let read = move || marks::begins_with(&path, &mark).unwrap_or(false);
+        if large { apart(read).await } else { read() }
     }
 
     /// What else belongs to it. A file that was not touched since the last snapshot is not read.
@@ -347,23 +364,25 @@ impl Capture<'_> {
                 continue;
             }
             // One that goes away meanwhile was not needed.
-            let Ok(mut file) = foreign_file::open(&whole) else {
+            let open = move || foreign_file::open(&whole);
+            let large = meta.len() >= foreign_file::LARGE;
+            let Ok(file) = (if large { apart(open).await } else { open() }) else {
                 continue;
             };
-            let mut hashed = Hashed {
-                file: &mut file,
-                hasher: blake3::Hasher::new(),
+            let hasher = Arc::new(Mutex::new(blake3::Hasher::new()));
+            let hashed = Hashed {
+                file,
+                hasher: Arc::clone(&hasher),
             };
-            let kept = self
-                .vault
-                .keep(&mut hashed, vec![], captured, false, self.now);
+            let keeping = Keeping::of(meta.len());
+            let kept = self.vault.keep(hashed, vec![], captured, keeping, self.now);
             let chunks = kept.await.map_err(|e| e.to_string())?;
             captured.files.push(ManifestFile {
                 part: part.into(),
                 path,
                 length: chunks.length(),
                 mode: meta.mode() & 0o777,
-                hash: hashed.hasher.finalize().to_hex().to_string(),
+                hash: locked(&hasher).finalize().to_hex().to_string(),
                 chunks,
             });
         }
@@ -403,15 +422,19 @@ fn files_in(root: &Path, beneath: &str, found: &mut Vec<String>) {
     }
 }
 
-struct Hashed<'a> {
-    file: &'a mut fs_err::File,
-    hasher: blake3::Hasher,
+struct Hashed {
+    file: fs_err::File,
+    hasher: Arc<Mutex<blake3::Hasher>>,
 }
 
-impl std::io::Read for Hashed<'_> {
+fn locked(hasher: &Mutex<blake3::Hasher>) -> MutexGuard<'_, blake3::Hasher> {
+    hasher.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::io::Read for Hashed {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let got = self.file.read(buffer)?;
-        self.hasher.update(&buffer[..got]);
+        locked(&self.hasher).update(&buffer[..got]);
         Ok(got)
     }
 }

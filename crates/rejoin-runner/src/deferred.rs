@@ -234,7 +234,7 @@ impl Runner {
         crate::folder::make_private(&folder).map_err(Error::io("making the folder of the turn"))?;
         // It need not wait for what is known.
         hook::let_go(&folder, &so_far.call).map_err(Error::io("making the folder of the turn"))?;
-        let child = preparing.launch(&prepared, &folder, None)?;
+        let child = preparing.launch(&prepared, &folder, None).await?;
         let pump = Pump {
             link: &self.hub,
             claimed,
@@ -317,7 +317,7 @@ impl Runner {
             path: path.clone(),
             ..so_far.file.clone()
         };
-        if looked.sessions().compare(&mark).usable() {
+        if looked.sessions().compare_apart(&mark).await.usable() {
             return Ok(Ready {
                 looked,
                 path,

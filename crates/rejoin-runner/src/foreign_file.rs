@@ -12,6 +12,9 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{File, OpenOptions};
 use nix::fcntl::OFlag;
 
+/// A file of this size or more is not read on a thread that has other work.
+pub(crate) const LARGE: u64 = 1 << 20;
+
 /// Limit for settings, marks and other small files.
 pub const SETTINGS: u64 = 32 << 20;
 
@@ -30,7 +33,11 @@ pub fn open_to_change(path: &Path, options: &mut OpenOptions) -> io::Result<File
 
 fn open_with(path: &Path, options: &mut OpenOptions, more: OFlag) -> io::Result<File> {
     // Before it is opened: to open a device, or a FIFO that has a writer, has effects.
-    regular(path, fs_err::metadata(path)?.is_file())?;
+    let meta = fs_err::metadata(path)?;
+    regular(path, meta.is_file())?;
+    if meta.len() >= LARGE {
+        rejoin_hub::fault::hold();
+    }
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | more;
     let file = options.custom_flags(flags.bits()).open(path)?;
     regular(path, file.metadata()?.is_file())?;

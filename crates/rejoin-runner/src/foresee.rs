@@ -65,7 +65,7 @@ impl Runner {
         let mut looked = look(hub, &self.config, agent.as_str(), request, outlook).await?;
         let vault = hub.vault.as_ref();
         looked.check_snapshot(agent, request, vault, None).await?;
-        let live = self.would_be_live(c, &looked, request);
+        let live = self.would_be_live(c, &looked, request).await;
         let (plan, checks) = {
             let situation = looked.situation(agent, request);
             let decision = decide(&situation);

@@ -43,7 +43,7 @@ pub(crate) fn can_fork(
 impl Looked {
     /// If it comes to a fork, what it begins with is copied now. If that is gone meanwhile, there is
     /// no session to go on with.
-    pub(crate) fn set_aside(
+    pub(crate) async fn set_aside(
         &mut self,
         agent: &AgentName,
         request: &TurnRequest,
@@ -54,7 +54,9 @@ impl Looked {
         let Some(mark) = mark.filter(|_| plan.is_ok_and(|plan| forks(&plan))) else {
             return Ok(());
         };
-        match set_aside(&self.sessions(), mark, folder) {
+        let (path, mark, folder) = (mark.path.clone(), mark.clone(), folder.to_owned());
+        let work = move |s: Sessions<'_>| set_aside(&s, &mark, &folder);
+        match self.sessions().apart(&path, work).await {
             Err(e) if [ErrorKind::InvalidData, ErrorKind::NotFound].contains(&e.kind()) => {
                 self.session = None;
                 Ok(())
@@ -77,7 +79,7 @@ pub(crate) async fn read_origin(sessions: &Sessions<'_>, folder: &Path) -> io::R
         adapter: sessions.adapter,
         home: folder,
     };
-    Ok(aside.read_on(ORIGIN, None, None)?.1)
+    Ok(aside.read_apart(ORIGIN, None, None).await?.1)
 }
 
 /// A session that is about to be made.
@@ -106,6 +108,41 @@ impl Seed<'_> {
             (_, Place::At(path)) => Some(path),
             (_, Place::Find { .. }) => None,
         }
+    }
+
+    /// [`Seed::rename`] for those who must not be held up.
+    pub(crate) async fn rename_apart(&self, place: &str) -> io::Result<Option<FileMark>> {
+        let place = place.to_owned();
+        self.apart(move |seed| seed.rename(&place)).await
+    }
+
+    /// [`Seed::plant`] for those who must not be held up.
+    pub(crate) async fn plant_apart(&self, place: Option<&str>, now: i64) -> io::Result<()> {
+        let place = place.map(str::to_owned);
+        self.apart(move |seed| seed.plant(place.as_deref(), now))
+            .await
+    }
+
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Seed<'_>) -> T + Send + 'static,
+    ) -> T {
+        let (turn, folder) = (self.folder.to_owned(), self.at.folder.to_owned());
+        let (session, pin) = (self.at.session.clone(), self.at.pin.to_owned());
+        let origin = self.origin().display().to_string();
+        let work = move |sessions: Sessions<'_>| {
+            work(Seed {
+                sessions,
+                folder: &turn,
+                at: SessionAt {
+                    folder: &folder,
+                    session: &session,
+                    pin: &pin,
+                },
+            })
+        };
+        // The path is whole: it takes the place of the home.
+        self.sessions.apart(&origin, work).await
     }
 
     /// Gives the copy its new id, where it is a session by that alone. Nothing is put into the CLI's

@@ -5,6 +5,7 @@
 //! end). [`recover`] walks the same way for what another process started.
 
 pub mod adopt;
+mod apart;
 pub mod attempt;
 pub mod binary;
 mod capture;

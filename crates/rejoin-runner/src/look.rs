@@ -149,13 +149,14 @@ pub async fn look(
         .err()
         .or(standing.refused)
         .or_else(|| wall.refusal(config.wall.mode));
-    let session = outlook
-        .best()
-        .map(|candidate| look_at(adapter, &home, &folder, candidate))
-        .filter(|session| {
-            let can = || can_fork(adapter, &request.envelope, &binary, session);
-            outlook.inherited.is_none() || can()
-        });
+    let session = match outlook.best() {
+        Some(candidate) => Some(look_at(adapter, &home, &folder, candidate).await),
+        None => None,
+    };
+    let session = session.filter(|session| {
+        let can = || can_fork(adapter, &request.envelope, &binary, session);
+        outlook.inherited.is_none() || can()
+    });
     let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
     let elsewhere = pin.is_some_and(|pin| !is_here(pin, link.machine(), &home));
     let own =
@@ -242,7 +243,7 @@ pub fn environment(config: &RunnerConfig, adapter: &dyn Adapter) -> Vec<(String,
     env
 }
 
-fn look_at(
+async fn look_at(
     adapter: &'static dyn Adapter,
     home: &Path,
     today: &Folder,
@@ -273,8 +274,8 @@ fn look_at(
         });
     let own = candidate.forked_from.is_none();
     let fact = match (&mark, pin.files.is_empty()) {
-        (Some(mark), _) if own => sessions.compare(mark),
-        (Some(mark), _) => sessions.confirmed(mark),
+        (Some(mark), _) if own => sessions.compare_apart(mark).await,
+        (Some(mark), _) => sessions.confirmed_apart(mark).await,
         (None, false) if adapter.is_session_id(&pin.session) => SessionFact::Missing,
         (None, _) => SessionFact::Unknown,
     };

@@ -42,6 +42,12 @@ impl Hash {
     }
 }
 
+/// A file that nobody touched since it was marked: one `stat` tells.
+pub(crate) fn is_untouched(home: &Path, mark: &FileMark) -> bool {
+    let meta = fs_err::symlink_metadata(home.join(&mark.path));
+    meta.is_ok_and(|meta| meta.is_file() && meta.len() == mark.length && stat(&meta) == mark.stat)
+}
+
 /// What became of a session file since it was marked.
 pub fn compare(home: &Path, mark: &FileMark) -> SessionFact {
     let path = home.join(&mark.path);

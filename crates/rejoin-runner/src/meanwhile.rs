@@ -13,7 +13,7 @@ use rejoin_hub::{AttemptPlan, Claimed, fault};
 
 use crate::capture::{Capture, Lying};
 use crate::marks;
-use crate::session::saved;
+use crate::session::{Sessions, saved};
 use crate::turn::Runner;
 
 /// A run that has gone on for so long will for a while.
@@ -40,11 +40,17 @@ impl Running<'_> {
     }
 
     /// The session as it lies. What cannot be cut back is taken as it was copied before the run.
-    fn lying(&self, confirmed: &FileMark) -> std::io::Result<Lying> {
+    async fn lying(&self, confirmed: &FileMark) -> std::io::Result<Lying> {
         let home = Path::new(&self.plan.home);
         let (file, mark) = match self.adapter.records() {
             Records::Lines => {
-                let mark = marks::read_on(home, &confirmed.path, Some(confirmed), |_| {})?;
+                let adapter = self.adapter;
+                let before = confirmed.clone();
+                let mark = move |s: Sessions<'_>| {
+                    marks::read_on(s.home, &before.path, Some(&before), |_| {})
+                };
+                let sessions = Sessions { adapter, home };
+                let mark = sessions.apart(&confirmed.path, mark).await?;
                 (home.join(&confirmed.path), mark)
             }
             Records::Database { .. } => (saved(self.folder), confirmed.clone()),
@@ -104,7 +110,7 @@ impl Runner {
         confirmed: &FileMark,
         last: Option<u64>,
     ) -> Option<u64> {
-        let lying = running.lying(confirmed).ok()?;
+        let lying = running.lying(confirmed).await.ok()?;
         let length = lying.mark.length;
         if last == Some(length) {
             return last;

@@ -135,7 +135,7 @@ impl Runner {
             return Ok(None);
         };
         let mark = at_path(first, path);
-        let fact = sessions.compare(&mark);
+        let fact = sessions.compare_apart(&mark).await;
         if !matches!(fact, SessionFact::Changed | SessionFact::Damaged)
             || self.is_busy(was, sessions, path).await?
         {
@@ -143,7 +143,8 @@ impl Runner {
         }
         let home = sessions.home.display().to_string();
         let read = if fact == SessionFact::Changed {
-            sessions.read_on(path, Some(&mark), was.cursor.as_deref())
+            let cursor = was.cursor.as_deref();
+            sessions.read_apart(path, Some(&mark), cursor).await
         } else {
             Err(std::io::Error::other("it is not as it was confirmed"))
         };
@@ -180,8 +181,8 @@ impl Runner {
             return Ok(grown(State::Whole(now)));
         }
         let cursor = was.cursor.as_deref();
-        if reading.whole().is_ok() && sessions.mend(path).is_ok() {
-            let again = sessions.read_on(path, Some(&mark), cursor).ok();
+        if reading.whole().is_ok() && sessions.mend_apart(path).await.is_ok() {
+            let again = sessions.read_apart(path, Some(&mark), cursor).await.ok();
             if let Some((file, reading)) = again.filter(|(_, reading)| good(reading)) {
                 let now = Box::new(moved_on(&here, file, &reading));
                 return Ok(grown(State::Whole(now)));
@@ -213,9 +214,13 @@ impl Runner {
             return Ok(true);
         }
         let read = self.hub.store.read().await?.files_read(was.id).await?;
-        let same =
-            |file: &FileMark| sessions.compare(&at_path(file, path)) == SessionFact::Untouched;
-        Ok(read.iter().any(same))
+        for file in &read {
+            let fact = sessions.compare_apart(&at_path(file, path)).await;
+            if fact == SessionFact::Untouched {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads a file that holds an older state of the session from the newest such state on.
@@ -244,15 +249,16 @@ impl Runner {
             };
             let cursor = state.cursor.as_deref();
             if sessions.is_database() {
-                let read = sessions.read_on(path, Some(&mark), cursor).ok();
+                let read = sessions.read_apart(path, Some(&mark), cursor).await.ok();
                 if let Some(read) = read.filter(|(_, reading)| reading.connected) {
                     return Ok(Some(read));
                 }
                 continue;
             }
-            match sessions.compare(&mark) {
+            match sessions.compare_apart(&mark).await {
                 SessionFact::Changed => {
-                    return Ok(sessions.read_on(path, Some(&mark), cursor).ok());
+                    let read = sessions.read_apart(path, Some(&mark), cursor).await;
+                    return Ok(read.ok());
                 }
                 SessionFact::Untouched | SessionFact::Verified => return Ok(None),
                 SessionFact::Missing

@@ -20,18 +20,14 @@ pub(crate) async fn bring_here(
 ) -> Result<Confirmed> {
     let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
-    let file = bring(looked, pin, session, mark)
-        .map_err(Error::io("bringing the session to this folder"))?;
-    to_this_time(looked, pin, file, clock)
+    brought(looked, pin, session, mark, clock).await
 }
 
 /// A session that was put where the CLI will look is told where and when that is.
 pub(crate) async fn told_where(looked: &Looked, pin: &Pin, clock: Clock) -> Result<Confirmed> {
     let mark = pin.files.first().cloned();
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
-    let file = bring(looked, pin, &pin.session, mark)
-        .map_err(Error::io("bringing the session to this folder"))?;
-    to_this_time(looked, pin, file, clock)
+    brought(looked, pin, &pin.session, mark, clock).await
 }
 
 /// Moves a session to where a run with these permissions finds it whole.
@@ -50,27 +46,41 @@ pub(crate) fn out_of_the_way(
     Ok(FileMark { path, ..mark })
 }
 
-fn to_this_time(looked: &Looked, pin: &Pin, file: FileMark, clock: Clock) -> Result<Confirmed> {
-    let file = looked
-        .sessions()
-        .make_ready(file, clock.now() / 1000)
-        .map_err(Error::io("bringing the session to this time"))?;
-    Ok(Confirmed::of(pin, file))
-}
-
-fn bring(
+async fn brought(
     looked: &Looked,
     pin: &Pin,
     session: &SessionId,
     mark: FileMark,
-) -> std::io::Result<FileMark> {
-    let sessions = looked.sessions();
-    let at = SessionAt {
-        folder: &looked.folder.path,
-        session,
-        pin: &pin.id.to_string(),
+    clock: Clock,
+) -> Result<Confirmed> {
+    let (path, now) = (mark.path.clone(), clock.now() / 1000);
+    let moved = Moved {
+        from: pin.folder.path.clone(),
+        to: looked.folder.path.clone(),
+        session: session.clone(),
+        pin: pin.id.to_string(),
     };
-    let read = |file: &str| foreign_file::read_setting(looked.home.join(file));
+    let bring = move |s: Sessions<'_>| s.make_ready(bring(s, &moved, mark)?, now);
+    let file = looked.sessions().apart(&path, bring).await;
+    let file = file.map_err(Error::io("bringing the session to this folder and time"))?;
+    Ok(Confirmed::of(pin, file))
+}
+
+/// A session on its way from one folder to another, or to the same.
+struct Moved {
+    from: String,
+    to: String,
+    session: SessionId,
+    pin: String,
+}
+
+fn bring(sessions: Sessions<'_>, moved: &Moved, mark: FileMark) -> std::io::Result<FileMark> {
+    let at = SessionAt {
+        folder: &moved.to,
+        session: &moved.session,
+        pin: &moved.pin,
+    };
+    let read = |file: &str| foreign_file::read_setting(sessions.home.join(file));
     let copied = |path: String| {
         let file = FileMark {
             path,
@@ -81,11 +91,11 @@ fn bring(
         }
         Ok(file)
     };
-    match looked.adapter.moving(&at, &read) {
+    match sessions.adapter.moving(&at, &read) {
         // A session that says itself where it belongs may say so wrongly also here: after a turn in
         // another folder that was taken back.
-        Moving::Rewrite(statements) => sessions.rewrite(mark, statements, &looked.folder.path),
-        _ if pin.folder.path == looked.folder.path => Ok(mark),
+        Moving::Rewrite(statements) => sessions.rewrite(mark, statements, &moved.to),
+        _ if moved.from == moved.to => Ok(mark),
         Moving::Stays => Ok(mark),
         Moving::To(path) => copied(path),
         Moving::Into(folder) => {

@@ -14,12 +14,14 @@ use rejoin_core::{AgentName, FileMark, Pin, PinId, PinState, SnapshotFact, Way, 
 use rejoin_hub::{TurnRequest, fault, rfc3339};
 use rejoin_store::{Lost, Manifest, ManifestFile, Snapshot, Unusable, Vault};
 
+use crate::apart::apart;
 use crate::error::{Error, Result};
 use crate::folder::make_private;
 use crate::foreign_file;
 use crate::fork::private;
 use crate::look::Looked;
 use crate::marks::{self, Folded};
+use crate::session::Sessions;
 use crate::whole::{keep_aside, put};
 
 pub use now::{Now, Unwritten, written_to};
@@ -168,6 +170,7 @@ impl Looked {
             };
             staged
                 .put_in_place(self, was)
+                .await
                 .map_err(Error::io("restoring the session"))?;
             return Ok(Some(staged.told(false)));
         }
@@ -294,21 +297,41 @@ impl Staged {
 
     /// Moves its files where the CLI will look: the session itself last, so that where it is, all of
     /// it is.
-    pub(crate) fn put_in_place(&self, looked: &Looked, mut pin: Pin) -> io::Result<Restored> {
+    pub(crate) async fn put_in_place(&self, looked: &Looked, pin: Pin) -> io::Result<Restored> {
+        let (adapter, home) = (looked.adapter, looked.home.clone());
+        let (staged, folder) = (self.clone(), looked.folder.path.clone());
+        let work = move || {
+            let home = &home;
+            staged.put_there(&Sessions { adapter, home }, &folder, pin)
+        };
+        let large = |file: &ManifestFile| file.length >= foreign_file::LARGE;
+        if self.manifest.files.iter().any(large) {
+            return apart(work).await;
+        }
+        work()
+    }
+
+    fn put_there(
+        &self,
+        sessions: &Sessions<'_>,
+        folder: &str,
+        mut pin: Pin,
+    ) -> io::Result<Restored> {
+        let Sessions { adapter, home } = *sessions;
         let gone = || io::Error::other("it was only looked at");
         let staging = self.folder.as_deref().ok_or_else(gone)?;
         let at = SessionAt {
-            folder: &looked.folder.path,
+            folder,
             session: &pin.session,
             pin: &pin.id.to_string(),
         };
-        let parts = looked.adapter.parts(&at);
+        let parts = adapter.parts(&at);
         for (n, file) in self.manifest.files.iter().enumerate().skip(1) {
             let part = parts.iter().find(|(part, _)| *part == file.part);
             let Some((_, folder)) = part.filter(|_| is_plain(&file.path)) else {
                 continue;
             };
-            let root = looked.home.join(folder);
+            let root = home.join(folder);
             if leads_out(&root, &file.path) {
                 continue;
             }
@@ -320,22 +343,21 @@ impl Staged {
         }
         fault::point("before_place");
         let mark = pin.files.pop().ok_or_else(gone)?;
-        let sessions = looked.sessions();
-        let target = looked.home.join(&mark.path);
+        let target = home.join(&mark.path);
         let staged = staging.join("0");
         // What is in the log of a database is not in the file.
         let same = !logged(&target)
-            && marks::read_on(&looked.home, &mark.path, None, |_| {})
+            && marks::read_on(home, &mark.path, None, |_| {})
                 .is_ok_and(|here| (here.length, &here.hash) == (mark.length, &mark.hash));
         let mut aside = None;
         if !same {
-            let keep = !held_elsewhere(&sessions, &mark, &staged, &self.known);
-            aside = keep_aside(&target, looked.adapter.records(), keep)?;
+            let keep = !held_elsewhere(sessions, &mark, &staged, &self.known);
+            aside = keep_aside(&target, adapter.records(), keep)?;
             let mode = self.manifest.files.first().map_or(0o600, |file| file.mode);
             put(&staged, &target, mode, false)?;
         }
         fault::point("after_place");
-        let here = marks::read_on(&looked.home, &mark.path, None, |_| {})?;
+        let here = marks::read_on(home, &mark.path, None, |_| {})?;
         if (here.length, &here.hash) != (mark.length, &mark.hash) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,

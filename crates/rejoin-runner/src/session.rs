@@ -10,6 +10,7 @@ use crate::foreign_file;
 use crate::fork::private;
 use crate::marks;
 
+mod apart;
 pub(crate) mod database;
 
 /// The sessions of one CLI beneath its home.

@@ -114,15 +114,15 @@ pub(crate) async fn settle(
                 } else {
                     PinEffect::Keep
                 };
-                (TurnStatus::Succeeded, run.take_back(effect))
+                (TurnStatus::Succeeded, run.take_back(effect).await)
             }
         },
         Outcome::Failed(failure) => (
             TurnStatus::Failed,
-            run.take_back(failure.class.on_session()),
+            run.take_back(failure.class.on_session()).await,
         ),
-        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep)),
-        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep)),
+        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep).await),
+        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep).await),
     };
     run.tidy();
     fault::point("after_read");
@@ -179,7 +179,7 @@ pub(crate) async fn refused_cleanly(
         read: Err("it was not read".into()),
     };
     run.read = run.read().await;
-    run.unseen().is_empty() && !run.did_elsewhere()
+    run.unseen().is_empty() && !run.did_elsewhere().await
 }
 
 /// A CLI that does not know how to fork complains of its arguments and opens no session.

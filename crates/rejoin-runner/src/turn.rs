@@ -140,7 +140,7 @@ impl Runner {
         let claimed = &claimed;
         let folder = turn_folder(&self.config, claimed);
         let (agent, request) = (&claimed.turn.agent, &claimed.request);
-        looked.set_aside(agent, request, &folder)?;
+        looked.set_aside(agent, request, &folder).await?;
         let vault = self.hub.vault.as_ref();
         looked
             .check_snapshot(agent, request, vault, Some(&folder))

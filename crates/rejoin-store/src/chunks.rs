@@ -27,7 +27,7 @@ impl fmt::Debug for ChunkRef {
 }
 
 /// Cuts what can be read.
-pub(crate) fn cut<R: Read>(from: R) -> impl Iterator<Item = std::io::Result<Vec<u8>>> {
+pub(crate) fn cut<R: Read>(from: R) -> impl Iterator<Item = std::io::Result<Vec<u8>>> + use<R> {
     StreamCDC::new(from, SMALLEST, USUAL, LARGEST)
         .map(|chunk| chunk.map(|chunk| chunk.data).map_err(std::io::Error::from))
 }

@@ -68,5 +68,5 @@ pub use sweep::{Expiring, GRACE, Progress, Retention, Stage, SweepPlan, Swept, W
 pub use tally::Tally;
 pub use tokens::{NewToken, Token, TokenScope};
 pub use turns::{Ending, NewTurn, StoredTurn, TurnRecord};
-pub use vault::{Lost, Vault};
+pub use vault::{Keeping, Lost, Vault};
 pub use verify::{Checked, Depth, Flaw, Stock};

@@ -58,6 +58,64 @@ impl Lost {
     }
 }
 
+/// A chunk that is not sealed yet.
+type Plain = (ChunkRef, Vec<u8>);
+type Cutting = Box<dyn Iterator<Item = io::Result<Vec<u8>>> + Send>;
+
+/// Where the work on the bytes of a file is done, and when its chunks are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// Chunks are given back, to be written with the snapshot.
+    Later,
+    /// In the thread of the caller.
+    Here,
+    /// On another thread: the caller's has other work.
+    Apart,
+}
+
+impl Keeping {
+    /// For a file with that many new bytes.
+    pub fn of(bytes: u64) -> Self {
+        if bytes < BATCH as u64 {
+            Self::Here
+        } else {
+            Self::Apart
+        }
+    }
+
+    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        if self != Self::Apart {
+            return Ok(work());
+        }
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| Error::Read(io::Error::other(error)))
+    }
+}
+
+/// The next chunks, with their names; none: there are no more.
+fn batch(cutting: &mut Cutting, sealer: &Sealer) -> io::Result<Vec<Plain>> {
+    let (mut batch, mut bytes) = (vec![], 0);
+    while bytes < BATCH
+        && let Some(plain) = cutting.next().transpose()?
+    {
+        bytes += plain.len();
+        let at = ChunkRef {
+            name: sealer.name(&plain),
+            length: plain.len() as u32,
+        };
+        batch.push((at, plain));
+    }
+    Ok(batch)
+}
+
+fn sealed(sealer: &Sealer, (at, plain): Plain) -> Sealed {
+    Sealed {
+        name: at.name,
+        length: at.length,
+        body: sealer.seal(&plain),
+    }
+}
+
 impl Vault {
     pub fn new(store: Store, blobs: Blobs, sealer: Sealer) -> Self {
         Self {
@@ -68,46 +126,45 @@ impl Vault {
     }
 
     /// Cuts what comes from `from` into chunks and keeps those that are new; `known` are those of
-    /// the bytes before. With `later` they are given back instead, to be written with the snapshot.
+    /// the bytes before.
     pub async fn keep(
         &self,
-        from: &mut (dyn io::Read + Send),
+        from: impl io::Read + Send + 'static,
         known: Vec<ChunkRef>,
         captured: &mut Captured,
-        later: bool,
+        keeping: Keeping,
         now: i64,
     ) -> Result<ChunkList> {
         captured.began.get_or_insert(now);
         let mut all = known;
-        let mut batch: Vec<(ChunkRef, Vec<u8>)> = vec![];
-        let mut bytes = 0;
-        for chunk in cut(from) {
-            let plain = chunk.map_err(Error::Read)?;
-            let at = ChunkRef {
-                name: self.sealer.name(&plain),
-                length: plain.len() as u32,
+        let mut cutting: Cutting = Box::new(cut(from));
+        loop {
+            let sealer = self.sealer.clone();
+            let next = move || {
+                let batch = batch(&mut cutting, &sealer);
+                (cutting, batch)
             };
-            all.push(at);
-            if later {
-                let body = self.sealer.seal(&plain);
-                captured.added += body.len() as u64;
-                let (name, length) = (at.name, at.length);
-                captured.pending.push(Sealed { name, length, body });
+            let batch;
+            (cutting, batch) = keeping.run(next).await?;
+            let batch = batch.map_err(Error::Read)?;
+            if batch.is_empty() {
+                return Ok(ChunkList(all));
+            }
+            all.extend(batch.iter().map(|(at, _)| *at));
+            if keeping == Keeping::Later {
+                let pending = batch.into_iter().map(|chunk| sealed(&self.sealer, chunk));
+                for chunk in pending {
+                    captured.added += chunk.body.len() as u64;
+                    captured.pending.push(chunk);
+                }
                 continue;
             }
-            bytes += plain.len();
-            batch.push((at, plain));
-            if bytes >= BATCH {
-                captured.added += self.write(std::mem::take(&mut batch), now).await?;
-                bytes = 0;
-            }
+            captured.added += self.write(batch, keeping, now).await?;
         }
-        captured.added += self.write(batch, now).await?;
-        Ok(ChunkList(all))
     }
 
     /// Keeps chunks; says how many bytes were new. Each is there before the store knows of it.
-    async fn write(&self, batch: Vec<(ChunkRef, Vec<u8>)>, now: i64) -> Result<u64> {
+    async fn write(&self, batch: Vec<Plain>, keeping: Keeping, now: i64) -> Result<u64> {
         if batch.is_empty() {
             return Ok(0);
         }
@@ -125,12 +182,13 @@ impl Vault {
             }
         }
         tx.commit().await?;
-        let seal = |(at, plain): (ChunkRef, Vec<u8>)| Sealed {
-            name: at.name,
-            length: at.length,
-            body: self.sealer.seal(&plain),
+        let sealer = self.sealer.clone();
+        let seal = move || {
+            new.into_iter()
+                .map(|chunk| sealed(&sealer, chunk))
+                .collect()
         };
-        let new: Vec<Sealed> = new.into_iter().map(seal).collect();
+        let new: Vec<Sealed> = keeping.run(seal).await?;
         let added = new.iter().map(|chunk| chunk.body.len() as u64).sum();
         match &self.objects().await? {
             None => {
@@ -170,7 +228,7 @@ impl Vault {
         };
         let batch: Vec<_> = plain.into_iter().map(named).collect();
         let names = batch.iter().map(|(at, _)| *at).collect();
-        self.write(batch, now).await?;
+        self.write(batch, Keeping::Here, now).await?;
         Ok(names)
     }
 
@@ -209,6 +267,8 @@ impl Vault {
         match &self.blobs {
             Blobs::Database => {
                 for some in file.chunks.0.chunks(TOGETHER) {
+                    // A large file takes long: the thread's other work has its turn.
+                    tokio::task::yield_now().await;
                     // Let go of in between: whoever holds a turn must be able to say so meanwhile.
                     let bodies = {
                         let mut read = self.store.read().await?;

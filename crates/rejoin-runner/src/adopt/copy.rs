@@ -19,7 +19,7 @@ pub(super) struct Copied {
 }
 
 /// Copies it for the session's folder, in which our runs of the CLI will look.
-pub(super) async fn copy(
+pub(super) fn copy(
     adapter: &'static dyn Adapter,
     own: &OwnSessions,
     found: &Found,
@@ -59,7 +59,7 @@ pub(super) async fn copy(
             }
         }
     }
-    let read = ready(adapter, home, &path, at, &moving).await;
+    let read = ready(adapter, home, &path, at, &moving);
     if read.is_err() {
         remove(home, &path);
     }
@@ -67,7 +67,7 @@ pub(super) async fn copy(
 }
 
 /// As our own are: it says where it belongs, and its CLI replays each thing once.
-async fn ready(
+fn ready(
     adapter: &'static dyn Adapter,
     home: &Path,
     path: &str,
@@ -75,13 +75,13 @@ async fn ready(
     moving: &Moving,
 ) -> io::Result<Whole> {
     let sessions = Sessions { adapter, home };
-    let mut whole = at_home(adapter, home, path, at.session).await?;
+    let mut whole = at_home(adapter, home, path, at.session)?;
     if let (Moving::Rewrite(statements), Some(mark)) = (moving, whole.mark.clone()) {
         whole.mark = Some(sessions.rewrite(mark, statements, at.folder)?);
     }
     if whole.reading.repeats {
         sessions.mend(path)?;
-        return at_home(adapter, home, path, at.session).await;
+        return at_home(adapter, home, path, at.session);
     }
     Ok(whole)
 }

@@ -1,5 +1,6 @@
 //! What was said since in a session that is known already.
 
+use rejoin_agents::Kept as Sessions;
 use rejoin_core::ConversationId;
 use rejoin_hub::Claimed;
 use rejoin_store::Adoption as Kept;
@@ -7,6 +8,7 @@ use rejoin_store::Adoption as Kept;
 use super::find::{self, Found};
 use super::source::Source;
 use super::{Adoption, OutsideSession, Standing, kept_source};
+use crate::apart::apart;
 use crate::error::{Error, Result};
 use crate::outside::Taken;
 use crate::turn::Runner;
@@ -99,7 +101,7 @@ impl Runner {
             {
                 continue;
             }
-            let found = self.source_of(&kept, &source)?;
+            let found = self.source_of(&kept, &source).await?;
             let Some(session) = found.filter(|s| s.found.stamp != source.stamp) else {
                 continue;
             };
@@ -182,14 +184,20 @@ impl Runner {
     }
 
     /// The session itself, looked for anew.
-    fn source_of(&self, kept: &Kept, source: &Source) -> Result<Option<OutsideSession>> {
+    async fn source_of(&self, kept: &Kept, source: &Source) -> Result<Option<OutsideSession>> {
         let Some(adapter) = self.config.adapter(&kept.agent) else {
             return Ok(None);
         };
         let Some(own) = find::own(&self.config, adapter, None) else {
             return Ok(None);
         };
-        let found: Option<Found> = find::again(adapter, &own, &source.path, &kept.session_id);
+        let (its, path, id) = (own.clone(), source.path.clone(), kept.session_id.clone());
+        let again = move || find::again(adapter, &its, &path, &id);
+        // One database holds all sessions of its user.
+        let found: Option<Found> = match own.kept {
+            Sessions::Rows { .. } => apart(again).await,
+            Sessions::Files { .. } => again(),
+        };
         let Some(found) = found else { return Ok(None) };
         let agent = rejoin_core::AgentName::new(kept.agent.as_str())
             .map_err(|e| Error::Internal(e.to_string()))?;

@@ -66,7 +66,7 @@ fn trouble(reading: &Reading, said: &[Said]) -> Option<String> {
 }
 
 /// The user's own, which stays as it is.
-pub(super) async fn whole(
+pub(super) fn whole(
     adapter: &'static dyn Adapter,
     own: &OwnSessions,
     found: &Found,
@@ -91,13 +91,13 @@ pub(super) async fn whole(
             };
             let to = temp.path().join("session.db");
             database::take_out(&file, &to, &taking, session.as_str())?;
-            at_home(adapter, temp.path(), "session.db", session).await
+            at_home(adapter, temp.path(), "session.db", session)
         }
     }
 }
 
 /// One that lies where our own do.
-pub(super) async fn at_home(
+pub(super) fn at_home(
     adapter: &'static dyn Adapter,
     home: &Path,
     path: &str,
@@ -214,8 +214,8 @@ mod tests {
 
     /// Each session is taken out of the database that holds them all, without what its user took
     /// back, and the database stays as it is.
-    #[tokio::test]
-    async fn one_session_of_many() {
+    #[test]
+    fn one_session_of_many() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("opencode.db");
         #[expect(clippy::disallowed_methods, reason = "as the CLI makes one")]
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(ids, [b, a]);
         let mut told = vec![];
         for found in &found {
-            let whole = whole(opencode, &own, found).await.unwrap();
+            let whole = whole(opencode, &own, found).unwrap();
             assert_eq!(whole.trouble, None);
             told.push(
                 whole

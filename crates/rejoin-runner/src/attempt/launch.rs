@@ -59,19 +59,19 @@ impl<L: HubLink> Preparing<'_, L> {
             "Starting execution"
         );
         fault::point("after_begin");
-        let child = self.launch(prepared, &folder, early)?;
+        let child = self.launch(prepared, &folder, early).await?;
         Ok((folder, child))
     }
 
     /// Starts what was written ahead.
-    pub(crate) fn launch(
+    pub(crate) async fn launch(
         &self,
         prepared: &Prepared,
         folder: &Path,
         early: Option<ShimChild>,
     ) -> Result<ShimChild> {
         make_private(folder).map_err(Error::io("making the folder of the turn"))?;
-        self.make_ready(prepared, folder)?;
+        self.make_ready(prepared, folder).await?;
         if let Some(host) = &prepared.host {
             return self.launch_through(host, prepared, folder, early);
         }
@@ -158,7 +158,7 @@ impl<L: HubLink> Preparing<'_, L> {
     }
 
     /// What the CLI needs on disk, and a copy of what could not be taken back otherwise.
-    fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
+    async fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
         let looked = self.looked;
         if let Some(overlay) = &looked.overlay {
             overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
@@ -169,12 +169,14 @@ impl<L: HubLink> Preparing<'_, L> {
         if plan.forked.is_some() {
             let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
             self.seed(&folder, &plan.session, &pin.to_string())
-                .plant(plan.session_file.as_deref(), now)
+                .plant_apart(plan.session_file.as_deref(), now)
+                .await
                 .map_err(Error::io("putting the session in its place"))?;
         } else if let Some(confirmed) = &plan.confirmed {
             looked
                 .sessions()
-                .save(&confirmed.file, run)
+                .save_apart(&confirmed.file, run)
+                .await
                 .map_err(Error::io("saving the session"))?;
         } else if let (Records::Database { .. }, Some(place)) =
             (looked.adapter.records(), &plan.session_file)

@@ -92,6 +92,7 @@ impl Runner {
                 self.hub.restored_held(c.id, holder, &ahead).await?;
                 let put_back = staged
                     .put_in_place(&looked, ahead)
+                    .await
                     .map_err(Error::io("restoring the session"))?;
                 let confirmed = told_where(&looked, &put_back.pin, self.hub.clock()).await?;
                 let mut pin = put_back.pin;

@@ -152,7 +152,7 @@ pub(crate) async fn ended(
     };
     run.read = run.read().await;
     let pin = match &run.read {
-        Ok(_) => run.take_back(PinEffect::Keep),
+        Ok(_) => run.take_back(PinEffect::Keep).await,
         Err(why) => PinEnd::Lost {
             id: written.attempt.pin,
             why: why.clone(),

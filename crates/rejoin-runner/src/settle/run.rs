@@ -54,7 +54,9 @@ impl Run<'_> {
             && self.plan.forked.is_some()
         {
             let session = self.session().ok_or("it did not say which session it is")?;
-            let done = self.sessions().leave_alone(&path, alone, session);
+            let (file, session) = (path.clone(), session.clone());
+            let work = move |s: Sessions<'_>| s.leave_alone(&file, alone, &session);
+            let done = self.sessions().apart(&path, work).await;
             done.map_err(|e| format!("its session cannot be read ({e})"))?;
         }
         self.read_at(&path).await
@@ -63,8 +65,8 @@ impl Run<'_> {
     async fn read_at(&self, path: &str) -> Result<(FileMark, Reading), String> {
         let before = self.plan.confirmed.as_ref();
         let cursor = before.and_then(|c| c.cursor.as_deref());
-        let read = self.sessions();
-        let read = read.read_on(path, before.map(|c| &c.file), cursor);
+        let before_file = before.map(|c| &c.file);
+        let read = self.sessions().read_apart(path, before_file, cursor).await;
         let (mark, reading) = read.map_err(|e| format!("its session cannot be read ({e})"))?;
         // Of a copy that was put in its place the confirmed bytes say that it holds the parent's.
         if self.plan.forked.is_none() || before.is_some() {
@@ -130,7 +132,7 @@ impl Run<'_> {
     }
 
     /// It opened another session than it was told to, and a tool began there; or nobody can say.
-    pub(super) fn did_elsewhere(&self) -> bool {
+    pub(super) async fn did_elsewhere(&self) -> bool {
         let Some(opened) = self
             .ran
             .session
@@ -148,7 +150,7 @@ impl Run<'_> {
         let Some(path) = self.sessions().locate(&at) else {
             return false;
         };
-        match self.sessions().read_on(&path, None, None) {
+        match self.sessions().read_apart(&path, None, None).await {
             Ok((_, reading)) => !reading.begun.is_empty() || !reading.denied.is_empty(),
             Err(_) => true,
         }
@@ -254,7 +256,7 @@ impl Run<'_> {
     /// stays as it is: nothing in it is lost.
     async fn mended(&self, mark: &FileMark) -> Option<(FileMark, Reading)> {
         let sessions = self.sessions();
-        let mended = match sessions.mend(&mark.path) {
+        let mended = match sessions.mend_apart(&mark.path).await {
             Ok(()) => self.read_at(&mark.path).await,
             Err(error) => Err(error.to_string()),
         };
@@ -264,13 +266,13 @@ impl Run<'_> {
         });
         if good.is_none() {
             // If even that fails, the next look finds it changed and does not use it.
-            let _as_it_was = sessions.cut_back(mark, self.folder);
+            let _as_it_was = sessions.cut_back_apart(mark, self.folder).await;
         }
         good
     }
 
     /// No unknown tails: the session goes back to its confirmed bytes, or is never used again.
-    pub(super) fn take_back(&self, effect: PinEffect) -> PinEnd {
+    pub(super) async fn take_back(&self, effect: PinEffect) -> PinEnd {
         let id: PinId = self.attempt.pin;
         let own = self.plan.confirmed.as_ref();
         let Some(before) = own.filter(|_| self.plan.forked.is_none()) else {
@@ -280,7 +282,7 @@ impl Run<'_> {
             return PinEnd::Retire { id, why };
         };
         // Also one that is not used again: its owner may go on with it by hand.
-        let cut = self.cut_back(&before.file);
+        let cut = self.cut_back(&before.file).await;
         if effect == PinEffect::Retire {
             let why = self
                 .ran
@@ -378,7 +380,7 @@ impl Run<'_> {
     }
 
     /// Never cuts away what somebody else said in it meanwhile.
-    fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
+    async fn cut_back(&self, mark: &FileMark) -> Result<FileMark, String> {
         // What cannot be read can still be replaced by its copy.
         match &self.read {
             Ok((_, reading)) => self.must_be_ours(reading)?,
@@ -388,7 +390,8 @@ impl Run<'_> {
             },
         }
         self.sessions()
-            .cut_back(mark, self.folder)
+            .cut_back_apart(mark, self.folder)
+            .await
             .map_err(|e| e.to_string())
     }
 }

@@ -14,7 +14,7 @@ use crate::turn::Runner;
 
 /// It holds what the session holds that would be resumed, and was started as one would be now. Else:
 /// what is against it.
-fn fits(rest: &Rest, looked: &Looked, alike: &str) -> Result<(), &'static str> {
+async fn fits(rest: &Rest, looked: &Looked, alike: &str) -> Result<(), &'static str> {
     let best = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
     let Some(pin) = best.filter(|pin| pin.id == rest.pin) else {
         return Err("it has another session");
@@ -31,7 +31,7 @@ fn fits(rest: &Rest, looked: &Looked, alike: &str) -> Result<(), &'static str> {
     // It adds notes of its own later than its answer. Whatever else was added, it does not know.
     let sessions = looked.sessions();
     let cursor = rest.cursor.as_deref();
-    match sessions.read_on(&now.path, Some(then), cursor) {
+    match sessions.read_apart(&now.path, Some(then), cursor).await {
         Ok((
             _,
             Reading {
@@ -65,7 +65,7 @@ impl Runner {
                 continue;
             }
             let why = match (rest, &alike, &found) {
-                (Some(rest), Some(alike), None) => match fits(&rest, looked, alike) {
+                (Some(rest), Some(alike), None) => match fits(&rest, looked, alike).await {
                     Ok(()) if host.take().await => {
                         found = Some((host, rest));
                         continue;
@@ -86,7 +86,7 @@ impl Runner {
     }
 
     /// Would the next turn be told to a process that rests?
-    pub(crate) fn would_be_live(
+    pub(crate) async fn would_be_live(
         &self,
         c: ConversationId,
         looked: &Looked,
@@ -98,7 +98,7 @@ impl Runner {
         let alike = alike(&self.config, looked, request);
         for host in Host::of(&self.config.home, c) {
             if let Some(rest) = host.resting()
-                && fits(&rest, looked, &alike).is_ok()
+                && fits(&rest, looked, &alike).await.is_ok()
             {
                 return true;
             }

@@ -77,10 +77,10 @@ pub(crate) async fn unheard(
         home: Path::new(&plan.home),
     };
     let (file, cursor) = (&before.file, before.cursor.as_deref());
-    match sessions.read_on(&file.path, Some(file), cursor) {
+    match sessions.read_apart(&file.path, Some(file), cursor).await {
         Ok((_, added)) => {
             let nothing = added.entries.is_empty() && added.prompts.is_empty();
-            nothing && sessions.cut_back(file, run).is_ok()
+            nothing && sessions.cut_back_apart(file, run).await.is_ok()
         }
         Err(_) => false,
     }

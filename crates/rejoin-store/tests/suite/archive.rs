@@ -7,8 +7,8 @@ use rejoin_core::{
     ConversationId, PermissionMode, Pin, Scope, ScopeValue, Seen, SnapshotId, TurnId,
 };
 use rejoin_store::{
-    Arrival, Blobs, Captured, Generation, Header, ManifestFile, NewConversation, NewSnapshot,
-    Sealer, Store, Vault, Which, check,
+    Arrival, Blobs, Captured, Generation, Header, Keeping, ManifestFile, NewConversation,
+    NewSnapshot, Sealer, Store, Vault, Which, check,
 };
 
 use super::pins;
@@ -83,8 +83,8 @@ async fn with_session(vault: &Vault, length: u64) -> Header {
         key: vault.sealer.key_id(),
         ..Captured::default()
     };
-    let mut noise = Noise::of(length);
-    let kept = vault.keep(&mut noise, vec![], &mut captured, false, 1);
+    let noise = Noise::of(length);
+    let kept = vault.keep(noise, vec![], &mut captured, Keeping::Apart, 1);
     let chunks = kept.await.unwrap();
     captured.files.push(ManifestFile {
         part: String::new(),

@@ -1,7 +1,7 @@
 //! A snapshot of a turn that runs: what was confirmed before it can be had of it, to the byte.
 
 use rejoin_core::{ConversationId, FileMark, Pin, SnapshotId};
-use rejoin_store::{Blobs, Captured, NewSnapshot, Sealer, Snapshot, Vault};
+use rejoin_store::{Blobs, Captured, Keeping, NewSnapshot, Sealer, Snapshot, Vault};
 
 use super::engines::Place;
 use super::pins::pin;
@@ -14,8 +14,8 @@ const LENGTH: usize = 300_000;
 async fn captured(vault: &Vault) -> Captured {
     let mut captured = Captured::default();
     let all = text(1, LENGTH);
-    let mut from = all.as_slice();
-    let keep = vault.keep(&mut from, vec![], &mut captured, false, 1);
+    let from = std::io::Cursor::new(all.clone());
+    let keep = vault.keep(from, vec![], &mut captured, Keeping::Here, 1);
     let chunks = keep.await.unwrap();
     assert!(chunks.0.len() > 1);
     captured.files.push(file(LENGTH, chunks));

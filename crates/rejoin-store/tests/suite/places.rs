@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use rejoin_store::{
-    Blobs, BlobsConfig, Captured, Checked, ChunkList, Depth, Flaw, GRACE, Lost, Retention, Sealer,
-    Store, Vault,
+    Blobs, BlobsConfig, Captured, Checked, ChunkList, Depth, Flaw, GRACE, Keeping, Lost, Retention,
+    Sealer, Store, Vault,
 };
 
 use super::engines::Place;
@@ -35,8 +35,8 @@ fn now() -> i64 {
 }
 
 async fn keep(vault: &Vault, text: &[u8], captured: &mut Captured) -> ChunkList {
-    let mut from = text;
-    let kept = vault.keep(&mut from, vec![], captured, false, now());
+    let from = std::io::Cursor::new(text.to_vec());
+    let kept = vault.keep(from, vec![], captured, Keeping::Here, now());
     kept.await.unwrap()
 }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use rejoin_core::{AgentName, ConversationId, PermissionMode, Pin, Scope, SnapshotId};
 use rejoin_store::{
-    Blobs, BlobsConfig, Captured, ChunkList, GRACE, ManifestFile, NewConversation, NewSnapshot,
-    Retention, Sealer, Snapshot, Store, SweepPlan, Swept, Vault,
+    Blobs, BlobsConfig, Captured, ChunkList, GRACE, Keeping, ManifestFile, NewConversation,
+    NewSnapshot, Retention, Sealer, Snapshot, Store, SweepPlan, Swept, Vault,
 };
 
 use super::engines;
@@ -101,10 +101,10 @@ impl Place {
     /// Chunks are kept; nothing names them yet.
     async fn capture(&self, text: &[u8]) -> Captured {
         let mut captured = Captured::default();
-        let mut from = text;
+        let from = std::io::Cursor::new(text.to_vec());
         let keep = self
             .vault
-            .keep(&mut from, vec![], &mut captured, false, self.now);
+            .keep(from, vec![], &mut captured, Keeping::Here, self.now);
         let chunks = keep.await.unwrap();
         captured.files.push(file(text.len(), chunks));
         captured

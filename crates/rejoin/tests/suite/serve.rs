@@ -6,6 +6,7 @@ mod bodies;
 mod ceiling;
 mod clients;
 mod hangs;
+mod held;
 mod hostile;
 mod killed;
 mod limits;
