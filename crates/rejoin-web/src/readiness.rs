@@ -37,10 +37,12 @@ impl Readiness {
 }
 
 fn reason(error: &Error) -> String {
-    match error {
-        Error::Away { .. } | Error::Open { .. } | Error::Pooled { .. } => {
-            "the store does not answer".into()
-        }
-        other => other.to_string(),
+    let named = matches!(
+        error,
+        Error::Away { .. } | Error::Open { .. } | Error::Pooled { .. }
+    );
+    if named {
+        return "the store does not answer".into();
     }
+    error.to_string()
 }
