@@ -56,7 +56,9 @@ pub fn read_regular(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     if length > max {
         return Err(too_large());
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    // Its size is somebody else's choice: without the memory for it there is an error, not an end.
+    let mut bytes = vec![];
+    bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {
         return Err(too_large());
@@ -128,6 +130,19 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_file_for_which_there_is_no_memory_is_an_error() {
+        let all = fs_err::read_to_string("/proc/sys/vm/overcommit_memory").unwrap();
+        if all.trim() == "1" {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        File::create(&file).unwrap().set_len(1 << 42).unwrap();
+        let error = read_regular(&file, u64::MAX).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     }
 
     #[test]

@@ -96,10 +96,8 @@ impl Sessions<'_> {
         let mark = match self.adapter.records() {
             Records::Lines => marks::read_on(self.home, path, before, |line| reader.line(line))?,
             Records::Database { lines, .. } => {
-                let rows = database::rows(&self.home.join(path), lines, cursor)?;
-                for row in &rows {
-                    reader.line(row.as_bytes());
-                }
+                let file = self.home.join(path);
+                database::rows(&file, lines, cursor, |row| reader.line(row))?;
                 database::mark(self.home, path)?
             }
         };

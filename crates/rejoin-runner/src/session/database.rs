@@ -29,16 +29,32 @@ pub(super) fn compare(home: &Path, mark: &FileMark) -> SessionFact {
     fact
 }
 
-/// One text per row.
+/// Gives the text of each row, one after the other: together they may be larger than memory.
 pub(super) fn rows(
     path: &Path,
     query: &'static str,
     cursor: Option<&str>,
-) -> io::Result<Vec<String>> {
+    mut row: impl FnMut(&[u8]),
+) -> io::Result<()> {
     let at = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let rows = texts(&at, query, cursor.unwrap_or_default()).map_err(io::Error::other);
+    let read = each(&at, query, cursor.unwrap_or_default(), &mut row).map_err(io::Error::other);
     close(at)?;
-    rows
+    read
+}
+
+fn each(
+    at: &Connection,
+    query: &str,
+    parameter: &str,
+    row: &mut impl FnMut(&[u8]),
+) -> rusqlite::Result<()> {
+    let mut statement = at.prepare(query)?;
+    let values = wherever(parameter, &statement);
+    let mut found = statement.query(values)?;
+    while let Some(next) = found.next()? {
+        row(next.get_ref(0)?.as_str()?.as_bytes());
+    }
+    Ok(())
 }
 
 /// One text per row of a database that is not ours: nothing in it is changed, its log included.
