@@ -118,6 +118,33 @@ fn an_answer_in_time_is_heard_by_the_process_that_asked() {
     }
 }
 
+/// A daemon that may run one agent runs others while a question is put off, and goes on with it afterwards.
+#[test]
+fn a_question_that_is_put_off_takes_no_place() {
+    let Some(mut world) = world(CLAUDE_NEW) else {
+        return;
+    };
+    world.set("REJOIN_SERVE_MAX_RUNNING", "1");
+    let daemon = world.serve(&[]);
+    let here = ("workdir", json!(world.work()));
+    daemon.say("k", "#s:ask please", std::slice::from_ref(&here));
+    let asked = rests(&world, 1);
+    let other = daemon.say("other", "hello", &[here, ("agent", json!("demo"))]);
+    assert_eq!(other["status"], "succeeded", "{other}");
+    let id = asked["turn_id"].as_str().unwrap();
+    let answered = json!({"answers": {"1": ["Blue"], "2": ["S", "L"]}});
+    daemon
+        .post(&format!("/api/turns/{id}/answer"), &answered)
+        .ok();
+    let turn = wait_for("the turn to go on", 60, || {
+        let turn = daemon.get(&format!("/api/turns/{id}")).ok();
+        (turn["status"] == "succeeded").then_some(turn)
+    });
+    assert_eq!(turn["text"], "I need to ask.\n\nThanks for the answer.");
+    assert_eq!(daemon.stop(), 0);
+    quiet(&world);
+}
+
 /// Promises 1, 3, 4, 8: the daemon is killed, the CLI is gone, its home is empty; answered over HTTP,
 /// the turn goes on, everything is shown once, and the next turn resumes.
 #[test]
