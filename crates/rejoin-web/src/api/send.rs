@@ -108,12 +108,12 @@ impl Sending<'_> {
             .await?;
         incoming.request.traceparent = traceparent(self.headers);
         // Without a place for its agent it waits in the queue.
-        let place = self.app.queue.has_place();
-        if !place && incoming.refuse_if_busy {
+        let may_run = self.app.queue.has_place();
+        if !may_run && incoming.refuse_if_busy {
             return Err(Refusal(no_place()));
         }
         let holder = self.app.runner.holder()?;
-        let holder = place.then_some(holder.as_str());
+        let holder = may_run.then_some(holder.as_str());
         // Listened to before, so that nothing of it is missed.
         let head = self.app.live.head();
         let before = *head.borrow();
