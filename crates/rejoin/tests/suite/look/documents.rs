@@ -106,6 +106,11 @@ fn a_turn_and_its_explanation() {
           "check": "snapshot",
           "evidence": "does not apply",
           "ok": null
+        },
+        {
+          "check": "wall",
+          "evidence": "none: [wall] mode is `off`",
+          "ok": null
         }
       ],
       "command": [
@@ -175,7 +180,7 @@ fn a_turn_that_was_told_everything() {
     let world = world();
     talk(&world);
     let mut past = world.run(&["explain", "tea", "--json"]).ok().json();
-    assert_eq!(past["checks"].take().as_array().unwrap().len(), 17);
+    assert_eq!(past["checks"].take().as_array().unwrap().len(), 18);
     assert_snapshot!(masked_json(&world, &past), @r#"
     {
       "agent": "demo",

@@ -69,6 +69,7 @@ fn explain() {
     sent      4 messages re-told, the new message; 567 bytes
     cost      $0.00; 167 in (0% cached), 38 out; 0.1s
     allowed   edit: may change files in the working folder
+    wall      none: [wall] mode is `off`
     session   5e551043-0000-4000-8000-000000000000
     next      resumes, unless something changes (rejoin explain tmqx --next)
     command   /proc/self/exe demo-agent --session-id 5e551043-0000-4000-8000-000000000000
@@ -162,6 +163,11 @@ fn explain() {
         {
           "check": "snapshot",
           "evidence": "does not apply",
+          "ok": null
+        },
+        {
+          "check": "wall",
+          "evidence": "none: [wall] mode is `off`",
           "ok": null
         }
       ],
