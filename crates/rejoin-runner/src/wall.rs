@@ -30,26 +30,26 @@ pub struct WallConfig {
     pub folders: Vec<PathBuf>,
 }
 
-/// When a wall is built.
+/// Condition under which a wall is built.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WallMode {
-    /// Where the machine can.
+    /// Builds one if the machine can.
     Auto,
     #[default]
     Off,
-    /// Always: a turn without one is refused.
+    /// Refuses a turn without one.
     Required,
 }
 
-/// How the kernel keeps processes out.
+/// Means by which the kernel keeps processes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
     /// Empty folders are mounted over the protected ones; Landlock and the loss of three capabilities
     /// forbid to undo that.
     Namespace,
-    /// The same without that lock, for a CLI that mounts folders itself to build a sandbox.
+    /// Mounts without that lock, for a CLI that mounts folders itself to build a sandbox.
     BareNamespace,
     /// Access to everything but the protected folders is granted.
     Landlock,

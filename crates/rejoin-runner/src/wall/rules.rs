@@ -21,7 +21,7 @@ const KNOWN: ABI = ABI::V5;
 /// Entries of a folder that are worth a rule each.
 pub(super) const MOST_ENTRIES: usize = 4096;
 
-/// True if this kernel has what is needed.
+/// True if this kernel has Landlock, and of a version that is new enough.
 pub(super) fn is_available() -> bool {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let rules = rules.handle_access(AccessFs::from_all(NEEDED));

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use rejoin_core::AgentName;
 use rejoin_hub::{Doing, Incoming, Target, TurnFlags, TurnRequest};
-use rejoin_runner::IfBusy;
+use rejoin_runner::{IfBusy, WallMode};
 use tokio::sync::watch;
 
 use crate::app::App;
@@ -27,7 +27,9 @@ pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
     ]
     .map(|(n, v)| (OsString::from(n), v));
     // Nobody's settings: they could name a store that is kept.
-    let config = Config::resolve(&Loaded::default())?;
+    let mut config = Config::resolve(&Loaded::default())?;
+    // A wall would make the configuration folder, and the demo agent runs nothing.
+    config.wall = WallMode::Off;
     let app = App::open_at(out, config, home.join("rejoin"), folder, env.into_iter()).await?;
 
     step(

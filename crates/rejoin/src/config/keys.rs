@@ -134,7 +134,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("notify.done_after", Span("never"), "\"1m\"", Free, "`done`: a turn has succeeded after this time or longer"),
     key("notify.urls", Texts, "[]", Needed, "Addresses at or below which a message over HTTP may name a notify_url"),
     key("wall.mode", OneOf(&["auto", "off", "required"]), "\"auto\"", NeededBeyond(&["required"]),
-        "Whether the kernel keeps agents from rejoin's data and configuration folders: where it can, never, or always (a turn without is refused)"),
+        "Wall of the kernel between agents and rejoin's data and configuration folders: if the machine can build one, never, or always (a turn without one is refused)"),
     key("log.level", OneOf(&["off", "error", "warn", "info", "debug"]), "", Free,
         "What is written to stderr about what goes on; the daemon: `info`, commands: nothing"),
     key("log.format", OneOf(&["text", "json"]), "\"text\"", Free, "As lines for people, or as JSON objects"),

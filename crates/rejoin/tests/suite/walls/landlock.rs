@@ -122,7 +122,7 @@ fn data_and_configuration_are_closed() {
     );
 }
 
-/// Where nothing could be made in the working folder any more, there is no wall.
+/// There is no wall if nothing could be made in the working folder any more.
 #[test]
 fn a_working_folder_around_the_data_has_none() {
     let Some(world) = given_away(shell()) else {
