@@ -2,6 +2,7 @@
 
 mod bundle;
 mod envelope;
+mod forks;
 mod hostile;
 pub(super) mod killed;
 mod narrowed;

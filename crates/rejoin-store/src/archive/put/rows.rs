@@ -188,9 +188,10 @@ impl Putting<'_> {
 
     /// Whoever takes it back must not reach into another conversation.
     pub(super) async fn change(&mut self, row: ChangeRow) -> Result<()> {
-        let Some(body) = narrowed::change(&row) else {
+        let Some(mut body) = narrowed::change(&row) else {
             return Ok(());
         };
+        self.forget_foreign_turn(&mut body).await?;
         let mut ids = vec![];
         named_in(&body, &mut ids);
         for id in ids {
@@ -210,6 +211,23 @@ impl Putting<'_> {
         let (body, undone) = (body.to_string(), row.undone_at);
         let values = vals![self.c.uuid(), row.kind, body, undone, row.created_at];
         self.tx.run(sql, values).await?;
+        Ok(())
+    }
+
+    /// Replaces the former turn of a retried message by none, unless the archive holds that turn. The
+    /// messages of a fork came with their parent's turns, which an archive of the fork leaves out.
+    async fn forget_foreign_turn(&mut self, body: &mut Value) -> Result<()> {
+        let Some(old) = body.pointer_mut("/retried/old_turn") else {
+            return Ok(());
+        };
+        let sql = "select 1 as found from turns where id = $1 and conversation_id = $2";
+        let own = match old.as_str().and_then(|text| Uuid::try_parse(text).ok()) {
+            Some(id) => one(&mut self.tx, sql, vals![id, self.c.uuid()]).await?,
+            None => None,
+        };
+        if own.is_none() {
+            *old = Uuid::nil().to_string().into();
+        }
         Ok(())
     }
 
