@@ -29,6 +29,7 @@ fn main() {
         session: SessionId::new("b731fd0c-68de-4452-a02a-ef7d040b8069").unwrap(),
         state: PinState::Confirmed,
         seen: Seen {
+            summarised: 0,
             value: ScopeValue::begin(None),
             messages: 1000,
             last_seq: 1000,

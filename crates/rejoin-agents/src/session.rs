@@ -166,9 +166,10 @@ impl Reading {
     /// there; the CLI's own words do not count.
     pub fn since(mut self, origin: &Self) -> Result<Self, String> {
         let known = begins_with(&self.entries, &origin.entries);
+        // A copy need not hold what was summed up; Claude Code 2.1 keeps the end of it.
         let known = known.or_else(|| {
-            let replayed = origin.entries.get(origin.summed_up..)?;
-            begins_with(&self.entries, replayed)
+            let mut replayed = (0..=origin.summed_up).rev();
+            replayed.find_map(|at| begins_with(&self.entries, origin.entries.get(at..)?))
         });
         let known = known.ok_or("it does not hold what it was forked from")?;
         self.entries.drain(..known);
@@ -177,6 +178,15 @@ impl Reading {
         self.begun = not_in(self.begun, &origin.begun);
         self.denied = not_in(self.denied, &origin.denied);
         Ok(self)
+    }
+
+    /// Counts the messages before the last compaction: the session holds only a summary of them.
+    pub fn summarised(&self) -> u64 {
+        let before = Self {
+            entries: self.entries.iter().take(self.summed_up).cloned().collect(),
+            ..Self::default()
+        };
+        before.said().len() as u64
     }
 
     /// Can it be gone on with? Else why not.

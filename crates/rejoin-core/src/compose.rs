@@ -61,6 +61,9 @@ pub struct Sent {
     pub bytes: u64,
     #[serde(default)]
     pub shortened: u64,
+    /// Messages among `resumed` that the session holds only in its agent's summary.
+    #[serde(default)]
+    pub summarised: u64,
 }
 
 pub fn compose(
@@ -74,6 +77,7 @@ pub fn compose(
         (TurnPlan::Resume { catch_up, .. }, Material::Rest(rest)) => {
             must_tell_of(rest, catch_up.messages())?;
             sent.resumed = catch_up.after();
+            sent.summarised = catch_up.summarised();
             sent.caught_up = rest.told;
             sent.left_out = rest.left_out;
             sent.shortened = rest.shortened;

@@ -137,6 +137,7 @@ fn trusted(s: &Situation<'_>, facts: &PinFacts<'_>) -> Option<(TrustedSession, C
         session,
         CatchUp {
             after: seen.messages,
+            summarised: seen.summarised.min(seen.messages),
             messages,
         },
     ))
@@ -144,7 +145,7 @@ fn trusted(s: &Situation<'_>, facts: &PinFacts<'_>) -> Option<(TrustedSession, C
 
 /// Where the session is to be had: in place if its bytes are the confirmed ones, else from a
 /// snapshot, which may have seen less.
-fn reach(facts: &PinFacts<'_>) -> Option<(Way, Seen)> {
+pub(crate) fn reach(facts: &PinFacts<'_>) -> Option<(Way, Seen)> {
     match facts.snapshot() {
         _ if in_place(facts) => {
             let own = facts.forked_from.is_none();

@@ -40,7 +40,7 @@ pub use marker::{
 pub use message::{Digest, Message, MessageState, Role, ToolNote};
 pub use outcome::{Class, Failure, Outcome, PinEffect};
 pub use permission::{Envelope, PermissionMode};
-pub use pin::{FileMark, Folder, Pin, PinState, Seen};
+pub use pin::{FileMark, Folder, Pin, PinState, SUMMARISED_INSTRUCTIONS, Seen};
 pub use plan::{CatchUp, Prompt, Transcript, TrustedSession, TurnPlan, Way};
 pub use question::{
     AnswerWish, Asked, Choice, Given, NoAnswer, QuestionItem, QuestionKind, QuestionOption,

@@ -34,8 +34,27 @@ pub struct Pin {
     /// Failed resumes in a row.
     pub failures: u32,
     pub compacted: bool,
-    /// The hash of the standing instructions that it was last told.
+    /// The hash of the standing instructions that it was last told, or
+    /// [`SUMMARISED_INSTRUCTIONS`].
     pub instructions: Option<String>,
+}
+
+/// Stands for the hash of instructions that a session received before its agent compacted it.
+pub const SUMMARISED_INSTRUCTIONS: &str = "";
+
+impl Pin {
+    /// Returns the state of the standing instructions `told` to a session, after a compaction or not.
+    pub fn instructions_after(told: Option<&str>, compacted: bool) -> Option<String> {
+        let told = told?;
+        Some(
+            if compacted {
+                SUMMARISED_INSTRUCTIONS
+            } else {
+                told
+            }
+            .to_owned(),
+        )
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +72,8 @@ pub struct Seen {
     pub value: ScopeValue,
     /// How many messages of the scope that is.
     pub messages: u64,
+    /// Messages of these that it holds only in the summary that its agent wrote when it compacted.
+    pub summarised: u64,
     pub last_seq: i64,
     pub last: Option<MessageId>,
 }

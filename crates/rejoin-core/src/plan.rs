@@ -150,12 +150,18 @@ pub enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatchUp {
     pub(crate) after: u64,
+    pub(crate) summarised: u64,
     pub(crate) messages: u64,
 }
 
 impl CatchUp {
     pub fn after(self) -> u64 {
         self.after
+    }
+
+    /// Messages among the first `after` ones of which the session holds only its agent's summary.
+    pub fn summarised(self) -> u64 {
+        self.summarised
     }
 
     pub fn messages(self) -> u64 {

@@ -57,6 +57,7 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
         transcribed,
         left_out,
         shortened,
+        summarised,
         ..
     } = f.sent;
     if let (Some(Verdict::Restored), Some(from)) = (f.verdict, f.because) {
@@ -76,7 +77,7 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
             }
         }
         Some(Verdict::Restored) if f.because.is_some() => {}
-        Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) => {
+        Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) if summarised == 0 => {
             let _ = write!(line, ", knows all {}", count(resumed, "message"));
         }
         Some(Verdict::Reseeded) => {
@@ -95,7 +96,15 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
                 let _ = write!(line, ", {shortened} shortened");
             }
         }
-        Some(Verdict::Started) | None => {}
+        Some(Verdict::Resumed | Verdict::Live | Verdict::Restored | Verdict::Started) | None => {}
+    }
+    if summarised > 0 {
+        let verbatim = resumed.saturating_sub(summarised);
+        let _ = write!(
+            line,
+            ", knows at least {verbatim} of {} verbatim, the others from the agent's summary",
+            count(resumed, "message")
+        );
     }
     let _ = write!(line, " · {} · {}", f.reference, agent_model(f));
     if let Some(usage) = f.usage {
@@ -278,6 +287,30 @@ mod tests {
         assert_eq!(
             summary(&caught_up),
             "rejoin: resumed, caught up on 4 messages by codex · tmqx:14 · claude sonnet · cost unknown · 22s · 2 tools denied"
+        );
+        let compacted = |resumed: u64, caught_up: u64| Sent {
+            resumed,
+            summarised: 9,
+            caught_up,
+            ..Sent::default()
+        };
+        assert!(
+            summary(&SummaryFacts { sent: compacted(12, 0), ..caught_up.clone() })
+                .starts_with("rejoin: resumed, knows at least 3 of 12 messages verbatim, the others from the agent's summary · tmqx:14 · ")
+        );
+        assert!(
+            summary(&SummaryFacts { sent: compacted(12, 4), ..caught_up.clone() })
+                .starts_with("rejoin: resumed, caught up on 4 messages by codex, knows at least 3 of 12 messages verbatim, the others from the agent's summary · ")
+        );
+        let restored = SummaryFacts {
+            verdict: Some(Verdict::Restored),
+            because: Some("from snapshot 14:02 by ci-7"),
+            sent: compacted(9, 0),
+            ..caught_up.clone()
+        };
+        assert!(
+            summary(&restored)
+                .starts_with("rejoin: restored from snapshot 14:02 by ci-7, knows at least 0 of 9 messages verbatim, the others from the agent's summary · ")
         );
         let reseeded = SummaryFacts {
             verdict: Some(Verdict::Reseeded),

@@ -90,6 +90,8 @@ pub struct Confirmed {
     pub usage: Option<Usage>,
     pub failures: u32,
     pub compacted: bool,
+    #[serde(default)]
+    pub summarised: u64,
 }
 
 impl Confirmed {
@@ -101,6 +103,7 @@ impl Confirmed {
             usage: pin.usage,
             failures: pin.failures,
             compacted: pin.compacted,
+            summarised: pin.seen.summarised,
         }
     }
 }
@@ -112,6 +115,8 @@ pub struct Forked {
     pub total: Option<Micros>,
     pub usage: Option<Usage>,
     pub compacted: bool,
+    #[serde(default)]
+    pub summarised: u64,
 }
 
 impl Forked {
@@ -121,6 +126,7 @@ impl Forked {
             total: parent.total,
             usage: parent.usage,
             compacted: parent.compacted,
+            summarised: parent.seen.summarised,
         }
     }
 }
@@ -158,6 +164,13 @@ impl AttemptPlan {
     pub fn compacted_before(&self) -> bool {
         let own = self.confirmed.as_ref().is_some_and(|c| c.compacted);
         own || self.forked.as_ref().is_some_and(|f| f.compacted)
+    }
+
+    /// Counts the messages that the session held only in its agent's summary when the run began.
+    pub fn summarised_before(&self) -> u64 {
+        let own = self.confirmed.as_ref().map(|c| c.summarised);
+        let parents = self.forked.as_ref().map(|f| f.summarised);
+        own.or(parents).unwrap_or(0)
     }
 
     /// The session the CLI was told to use.

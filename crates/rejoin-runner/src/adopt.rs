@@ -193,6 +193,7 @@ impl Runner {
                 seen: Seen {
                     value: ScopeValue([0; 32]),
                     messages: 0,
+                    summarised: kept.reading.summarised(),
                     last_seq: 0,
                     last: None,
                 },

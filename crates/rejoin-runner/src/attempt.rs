@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rejoin_agents::{ChosenBy, CommandSpec, Forking, Place, RunOrder, SessionAt};
-use rejoin_core::{Composed, Decision, Pin, SessionId, TotalsScope, TrustedSession, TurnPlan, Way};
+use rejoin_core::{
+    Composed, Decision, Pin, SUMMARISED_INSTRUCTIONS, SessionId, TotalsScope, TrustedSession,
+    TurnPlan, Way,
+};
 use rejoin_hub::{
     AttemptPlan, Claimed, Confirmed, Forked, HubLink, LiveFrom, PinStart, fault, figures,
 };
@@ -215,17 +218,10 @@ impl<L: HubLink> Preparing<'_, L> {
         })
     }
 
-    /// Standing instructions are told to a session once, and again when they have changed.
+    /// Adds the standing instructions unless the session holds them: a session receives them once,
+    /// and again when they have changed or when it holds only a summary of them.
     fn instructed(&self, plan: &TurnPlan, composed: Composed) -> (Composed, Option<String>) {
-        let pinned = self
-            .looked
-            .outlook
-            .best()
-            .and_then(|c| c.stored.pin.as_ref());
-        let known = plan
-            .session()
-            .and(pinned)
-            .and_then(|pin| pin.instructions.clone());
+        let known = self.looked.instructions_of(plan);
         let Some(text) = &self.claimed.request.instructions else {
             return (composed, known);
         };
@@ -234,7 +230,8 @@ impl<L: HubLink> Preparing<'_, L> {
         if nothing || known.as_ref() == Some(&hash) {
             return (composed, known);
         }
-        let composed = composed.with_instructions(text, known.is_some());
+        let again = known.is_some_and(|known| known != SUMMARISED_INSTRUCTIONS);
+        let composed = composed.with_instructions(text, again);
         (composed, Some(hash))
     }
 

@@ -182,6 +182,7 @@ pub async fn look(
         seen: Seen {
             value: snapshot.value,
             messages: snapshot.messages,
+            summarised: 0,
             last_seq: snapshot.last_seq,
             last: None,
         },

@@ -340,7 +340,12 @@ fn by_hand(reading: &Reading, sent: &[SentPrompt]) -> (Vec<Said>, bool) {
 
 /// What it has counted meanwhile is only known where the session says so.
 fn moved_on(was: &Pin, file: FileMark, reading: &Reading) -> Pin {
+    let mut seen = was.seen;
+    if reading.compacted {
+        seen.summarised = seen.messages + reading.summarised();
+    }
     Pin {
+        seen,
         files: vec![file],
         cursor: reading.cursor.clone(),
         total: reading.total,
@@ -349,7 +354,7 @@ fn moved_on(was: &Pin, file: FileMark, reading: &Reading) -> Pin {
         model: reading.model.clone().or_else(|| was.model.clone()),
         provider: reading.provider.clone().or_else(|| was.provider.clone()),
         compacted: was.compacted || reading.compacted,
-        instructions: was.instructions.clone(),
+        instructions: Pin::instructions_after(was.instructions.as_deref(), reading.compacted),
         failures: 0,
         ..was.clone()
     }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Records, SessionAt};
-use rejoin_core::{AgentName, FileMark, Pin, PinId, PinState, SnapshotFact, Way, decide};
+use rejoin_core::{AgentName, FileMark, Pin, PinId, PinState, SnapshotFact, TurnPlan, Way, decide};
 use rejoin_hub::{TurnRequest, fault, rfc3339};
 use rejoin_store::{Lost, Manifest, ManifestFile, Snapshot, Unusable, Vault};
 
@@ -129,6 +129,23 @@ impl Looked {
 }
 
 impl Looked {
+    /// Returns the hash of the standing instructions that the planned session holds: the snapshot's
+    /// own if it comes from one, which may be older than the pin.
+    pub(crate) fn instructions_of(&self, plan: &TurnPlan) -> Option<String> {
+        let pinned = self.outlook.best().and_then(|c| c.stored.pin.as_ref());
+        match (plan.session()?.way(), &self.staged) {
+            (
+                Way::Snapshot,
+                Some(Staged {
+                    snapshot, manifest, ..
+                }),
+            ) => snapshot.pin(manifest, &PinState::Confirmed, 0).instructions,
+            (Way::Snapshot | Way::InPlace | Way::Live | Way::Fork, _) => {
+                pinned?.instructions.clone()
+            }
+        }
+    }
+
     /// Puts a session in its place as it was in the middle of a turn, `mark`: not what was confirmed, but
     /// what a question was put off in. Says which snapshot it came from; none: there is none.
     pub(crate) async fn put_back_whole(

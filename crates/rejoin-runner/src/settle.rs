@@ -96,6 +96,9 @@ pub(crate) async fn settle(
     let unseen = run.unseen();
     record.tools_run += unseen.len() as u64;
     note(&mut record, denied.len(), run.compacted(), kept);
+    if run.compacted() {
+        record.sent.summarised = run.summarised().min(record.sent.resumed);
+    }
     let mut context = run.context();
     let (status, pin) = match &ran.outcome {
         Outcome::Succeeded => match run.confirm(machine).await {

@@ -57,6 +57,9 @@ pub(crate) struct Confirmed {
     model: Option<String>,
     provider: Option<String>,
     compacted: bool,
+    /// None: of a build that did not count; then all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    summarised: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
 }
@@ -393,12 +396,20 @@ impl From<&Pin> for Confirmed {
             model: pin.model.clone(),
             provider: pin.provider.clone(),
             compacted: pin.compacted,
+            summarised: pin.compacted.then_some(pin.seen.summarised),
             instructions: pin.instructions.clone(),
         }
     }
 }
 
 impl Confirmed {
+    pub(crate) fn summarised(&self) -> u64 {
+        match (self.compacted, self.summarised) {
+            (true, known) => known.unwrap_or(self.messages),
+            (false, _) => 0,
+        }
+    }
+
     pub(crate) fn of(
         self,
         id: PinId,
@@ -407,6 +418,7 @@ impl Confirmed {
         state: &PinState,
         failures: u32,
     ) -> Pin {
+        let summarised = self.summarised();
         Pin {
             id,
             agent: agent.clone(),
@@ -415,6 +427,7 @@ impl Confirmed {
             seen: Seen {
                 value: ScopeValue(self.value),
                 messages: self.messages,
+                summarised,
                 last_seq: self.last_seq,
                 last: self.last,
             },

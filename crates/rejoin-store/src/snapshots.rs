@@ -176,6 +176,7 @@ impl Snapshot {
         Seen {
             value: self.value,
             messages: self.messages,
+            summarised: manifest.confirmed.summarised(),
             last_seq: self.last_seq,
             last: manifest.confirmed.last,
         }

@@ -11,6 +11,7 @@ mod suite {
     mod background;
     mod busy;
     mod cli;
+    mod compaction;
     mod config;
     mod continued;
     mod conversation;

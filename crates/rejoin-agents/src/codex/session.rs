@@ -159,6 +159,7 @@ impl Reader {
             "web_search_call" => Ledger::search(&mut self.reading.entries, &payload),
             "compaction" | "compaction_summary" | "context_compaction" => {
                 self.reading.compacted = true;
+                self.reading.summed_up = self.reading.entries.len();
             }
             _ => {}
         }
@@ -235,6 +236,7 @@ impl Reader {
         {
             *entry = ReadEntry::Synthetic;
         }
+        self.reading.summed_up = self.reading.entries.len();
     }
 
     /// Turns that were taken back are not replayed.
@@ -245,6 +247,7 @@ impl Reader {
             match entries.iter().rposition(prompt) {
                 Some(at) => {
                     entries.truncate(at);
+                    self.reading.summed_up = self.reading.summed_up.min(at);
                     self.ledger.cut(at);
                 }
                 // Some of what was confirmed is gone.

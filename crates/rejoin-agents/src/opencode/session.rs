@@ -161,7 +161,10 @@ impl SessionReader for Reader {
 
 impl Reader {
     fn user(&mut self, at: Option<i64>, parts: &[Value]) {
-        self.reading.compacted |= parts.iter().any(|part| part["type"] == "compaction");
+        if parts.iter().any(|part| part["type"] == "compaction") {
+            self.reading.compacted = true;
+            self.reading.summed_up = self.reading.entries.len();
+        }
         let mut texts = parts.iter().filter(|part| is_said(part)).peekable();
         if texts.peek().is_none() {
             self.reading.entries.push(ReadEntry::Synthetic);
@@ -180,7 +183,10 @@ impl Reader {
     fn assistant(&mut self, message: Message, parts: Vec<Value>) {
         let at = message.at();
         let summary = message.summary == true || message.mode.as_deref() == Some("compaction");
-        self.reading.compacted |= summary;
+        if summary {
+            self.reading.compacted = true;
+            self.reading.summed_up = self.reading.entries.len();
+        }
         // It was still being written: what the CLI would make of it is not known.
         self.reading.unfinished |= message.finish.is_none() && message.error.is_none();
         if let Some(provider) = message.provider {

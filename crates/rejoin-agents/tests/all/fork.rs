@@ -265,4 +265,17 @@ fn what_was_summed_up_need_not_be_in_a_copy() {
     assert!(since(2, 2).is_err());
     assert!(since(3, 0).is_err());
     assert!(since(4, 0).is_err());
+    // The end of what was summed up may stand behind the boundary, which still names it.
+    let kept = line("a1", Some("s"), "assistant", "first");
+    let two = line("u2", Some("a1"), "user", "two");
+    let [.., last] = &whole;
+    let copy = [
+        boundary.to_owned(),
+        summary.to_owned(),
+        kept,
+        two,
+        last.clone(),
+    ];
+    let copy = read(&[&copy[..], &added[..]].concat());
+    assert_eq!(copy.since(&origin).unwrap().confirms("u3", "third"), Ok(()));
 }

@@ -33,6 +33,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         session: SessionId::new(session).unwrap(),
         state: PinState::Confirmed,
         seen: Seen {
+            summarised: 0,
             value: in_scope(Scope::Full, &agent, &[]).value(),
             messages: 2,
             last_seq: 2,

@@ -56,6 +56,10 @@ pub enum Evidence<'a> {
         wrote: &'a str,
         now: &'a str,
     },
+    Compacted {
+        summarised: u64,
+        messages: u64,
+    },
 }
 
 impl fmt::Display for Evidence<'_> {
@@ -125,6 +129,14 @@ impl fmt::Display for Evidence<'_> {
             Self::Missing { path: None } => f.write_str("not here, and no snapshot of it"),
             Self::InUse { pid } => write!(f, "process {pid} is using it"),
             Self::Model { wrote, now } => write!(f, "was {wrote}, now {now}"),
+            Self::Compacted {
+                summarised,
+                messages,
+            } => write!(
+                f,
+                "the agent compacted it: knows at least {} of {messages} messages verbatim, the others from its summary",
+                messages.saturating_sub(summarised)
+            ),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::decide::evidence::Evidence;
 use crate::decide::{Check, CheckName, in_place, reach};
 use crate::pin::PinState;
+use crate::plan::Way;
 use crate::reason::Reason;
 use crate::situation::{
     AfterCompaction, Capability, EnvelopeFact, FolderFact, ModelChange, PinFacts, Prefix,
@@ -302,12 +303,21 @@ fn model<'a>(s: &Situation<'a>) -> Answer<'a> {
 
 fn compaction<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
-        match (facts.pin.compacted, s.policy.after_compaction) {
-            (false, _) => Answer::Ok(Evidence::Text("not compacted")),
-            (true, AfterCompaction::Resume) => Answer::Ok(Evidence::Text("the agent compacted it")),
-            (true, AfterCompaction::Reseed) => {
-                Answer::No(Reason::Compacted, Evidence::Text("the agent compacted it"))
+        // A snapshot may be older than the compaction.
+        let (compacted, seen) = match reach(&facts) {
+            Some((Way::Snapshot, seen)) => (seen.summarised > 0, seen),
+            Some((Way::InPlace | Way::Live | Way::Fork, _)) | None => {
+                (facts.pin.compacted, facts.pin.seen)
             }
+        };
+        let evidence = Evidence::Compacted {
+            summarised: seen.summarised,
+            messages: seen.messages,
+        };
+        match (compacted, s.policy.after_compaction) {
+            (false, _) => Answer::Ok(Evidence::Text("not compacted")),
+            (true, AfterCompaction::Resume) => Answer::Ok(evidence),
+            (true, AfterCompaction::Reseed) => Answer::No(Reason::Compacted, evidence),
         }
     })
 }

@@ -90,6 +90,7 @@ impl Bench {
             PinIs::Confirmed | PinIs::Absent => PinState::Confirmed,
         };
         pin.seen = seen(case.seen());
+        pin.seen.summarised = u64::from(case.compacted);
         (pin.failures, _) = limits(case);
         pin.provider = case.provider.map(|_| "acme".into());
         pin.context = case.context.map(|(used, window)| Context { used, window });
@@ -125,7 +126,10 @@ impl Bench {
                 snapshot: match case.snapshot {
                     Shot::No => SnapshotFact::None,
                     Shot::Verified | Shot::LongerThanHistory => SnapshotFact::Usable {
-                        seen: seen(case.snapshot_seen()),
+                        seen: Seen {
+                            summarised: u64::from(case.compacted),
+                            ..seen(case.snapshot_seen())
+                        },
                     },
                     Shot::Damaged => SnapshotFact::Damaged,
                     Shot::Expired => SnapshotFact::Expired,
@@ -203,6 +207,7 @@ fn all_words() -> BTreeSet<(&'static str, Option<Reason>)> {
 
 fn seen(messages: u64) -> Seen {
     Seen {
+        summarised: 0,
         value: ScopeValue([7; 32]),
         messages,
         last_seq: messages as i64,
@@ -374,4 +379,32 @@ fn every_check_says_what_it_saw() {
             "- snapshot: does not apply",
         ]
     );
+}
+
+#[test]
+fn snapshot_from_before_a_compaction_is_not_compacted() {
+    let case = Case {
+        session: SessionFact::Missing,
+        snapshot: Shot::Verified,
+        after_compaction: AfterCompaction::Reseed,
+        ..Case::fine()
+    };
+    let mut bench = Bench::new();
+    let compacted = Pin {
+        compacted: true,
+        seen: Seen {
+            summarised: 4,
+            ..seen(4)
+        },
+        ..bench.pin.clone()
+    };
+    let mut s = bench.situation(&case);
+    let pin = s.pin.map(|facts| PinFacts {
+        pin: &compacted,
+        ..facts
+    });
+    s.pin = pin;
+    let checks = decide(&s).checks;
+    let check = checks.iter().find(|c| c.check == CheckName::Compaction);
+    assert_eq!(check.map(|c| c.ok), Some(Some(true)));
 }

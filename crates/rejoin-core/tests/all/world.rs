@@ -156,6 +156,7 @@ impl World {
                 self.history.push(new);
                 let reply = self.message(Role::Assistant, Some(agent));
                 let seen = Seen {
+                    summarised: 0,
                     value: before.fold(&asked.digest()).fold(&reply.digest()),
                     messages: messages + 2,
                     last_seq: reply.seq,
@@ -417,6 +418,7 @@ impl World {
                 session: SessionId::new(format!("s{}", self.minted)).unwrap(),
                 state: PinState::Confirmed,
                 seen: Seen {
+                    summarised: 0,
                     value: ScopeValue::begin(boundary),
                     messages: 0,
                     last_seq: 0,

@@ -278,6 +278,7 @@ impl Bench<'_> {
             session: session.clone(),
             state: PinState::Confirmed,
             seen: Seen {
+                summarised: 0,
                 value: ScopeValue::begin(None),
                 messages: 2,
                 last_seq: 2,

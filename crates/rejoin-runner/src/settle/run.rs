@@ -177,6 +177,20 @@ impl Run<'_> {
         self.ran.compacted || self.reading().is_some_and(|reading| reading.compacted)
     }
 
+    /// Counts the messages, the prompt included, that the session now holds only in its agent's summary.
+    pub(super) fn summarised(&self) -> u64 {
+        if !self.compacted() {
+            return self.plan.summarised_before();
+        }
+        let ours =
+            |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if *id == self.plan.prompt);
+        let verbatim = self.reading().is_some_and(|reading| {
+            let prompt = reading.entries.iter().position(ours);
+            reading.compacted && prompt.is_some_and(|at| at >= reading.summed_up)
+        });
+        self.plan.messages - u64::from(verbatim)
+    }
+
     pub(super) fn model(&self) -> Option<String> {
         let read = || self.reading().and_then(|reading| reading.model.clone());
         self.ran.model.clone().or_else(read)
@@ -232,6 +246,7 @@ impl Run<'_> {
             seen: Seen {
                 value: plan.value(),
                 messages: plan.messages,
+                summarised: self.summarised(),
                 last_seq: 0,
                 last: None,
             },
@@ -248,7 +263,7 @@ impl Run<'_> {
             provider: reading.provider.clone(),
             failures: 0,
             compacted: self.compacted() || plan.compacted_before(),
-            instructions: plan.instructions.clone(),
+            instructions: Pin::instructions_after(plan.instructions.as_deref(), self.compacted()),
         })
     }
 

@@ -61,6 +61,7 @@ const C: u64 = 1;
 fn pin() -> Pin {
     Pin {
         seen: Seen {
+            summarised: 0,
             value: ScopeValue([1; 32]),
             ..pins::pin(2).seen
         },

@@ -15,6 +15,7 @@ pub(crate) fn pin(n: u8) -> Pin {
         session: SessionId::new("s").unwrap(),
         state: PinState::Confirmed,
         seen: Seen {
+            summarised: 0,
             value: ScopeValue([n; 32]),
             messages: u64::from(n),
             last_seq: i64::from(n),

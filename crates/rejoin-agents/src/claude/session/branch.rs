@@ -150,6 +150,10 @@ impl Tree {
                 None => return (on_branch, self.confirmed.is_none()),
                 Some(parent) if self.is_confirmed(parent) => return (on_branch, true),
                 Some(parent) => match self.by_uuid.get(parent) {
+                    // A fork holds the end of what was summed up behind the boundary (2.1.197, 2.1.325).
+                    Some(&up) if self.nodes[at].compacts && up > at => {
+                        return (on_branch, self.confirmed.is_none());
+                    }
                     Some(&up) => at = up,
                     // What was summed up is not in a fork.
                     None => {

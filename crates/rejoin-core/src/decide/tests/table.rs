@@ -263,6 +263,7 @@ pub(super) fn expected_plan(case: &Case) -> Result<TurnPlan, Hold> {
                     way,
                 },
                 catch_up: CatchUp {
+                    summarised: u64::from(case.compacted).min(after),
                     after,
                     messages: messages - after,
                 },

@@ -60,7 +60,9 @@ fn check_content(position: usize, message: &Value, last: bool) -> Result<(), Str
             ));
         }
     };
-    if empty && !(last && message["role"] == "assistant") {
+    // Claude Code 2.1.325 sets the effort of the messages that follow so, after a compaction.
+    let control = message["role"] == "system" && message["output_config"].is_object();
+    if empty && !control && !(last && message["role"] == "assistant") {
         return Err(format!(
             "messages.{position}: all messages must have non-empty content except for the \
              optional final assistant message"

@@ -74,6 +74,10 @@ fn good_histories_are_taken() {
             results(&["2"]),
         ],
         vec![
+            hi.clone(),
+            json!({"role": "system", "content": [], "output_config": {"effort": "medium"}}),
+        ],
+        vec![
             hi,
             assistant(&json!([{"type": "server_tool_use", "id": "s"}])),
         ],

@@ -151,6 +151,7 @@ fn a_turn_and_its_explanation() {
         "left_out": 0,
         "resumed": 0,
         "shortened": 0,
+        "summarised": 0,
         "transcribed": 0
       },
       "session_id": "[id]",
@@ -231,6 +232,7 @@ fn a_turn_that_was_told_everything() {
         "left_out": 0,
         "resumed": 0,
         "shortened": 0,
+        "summarised": 0,
         "transcribed": 4
       },
       "session_id": "[id]",

@@ -186,6 +186,7 @@ fn explain() {
         "left_out": 0,
         "resumed": 6,
         "shortened": 0,
+        "summarised": 0,
         "transcribed": 0
       },
       "verdict": "resumed",

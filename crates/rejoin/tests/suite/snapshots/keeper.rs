@@ -140,6 +140,7 @@ fn pin(home: &Path, mark: FileMark, turns: u64) -> Pin {
         session: SessionId::new(SESSION).unwrap(),
         state: PinState::Confirmed,
         seen: Seen {
+            summarised: 0,
             value: ScopeValue(value),
             messages: turns,
             last_seq: turns as i64,
