@@ -301,6 +301,7 @@ impl StreamParser for DemoStream {
             denied: self.denied,
             tools_run: 0,
             trail: vec![],
+            withheld: vec![],
             compacted: false,
             unknown_lines: self.unknown_lines,
         }

@@ -140,6 +140,8 @@ pub struct Ran {
     /// Tool calls seen, finished or not; sub-agents' included.
     pub tools_run: u64,
     pub trail: Vec<ToolNote>,
+    /// Calls among these that waited for a person to the end, and so never ran.
+    pub withheld: Vec<ToolNote>,
     pub compacted: bool,
     pub unknown_lines: u64,
 }

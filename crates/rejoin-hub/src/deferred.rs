@@ -31,6 +31,9 @@ pub struct SoFar {
     pub file: FileMark,
     pub text: String,
     pub trail: Vec<ToolNote>,
+    /// Calls among these that still wait for a person.
+    #[serde(default)]
+    pub withheld: Vec<ToolNote>,
     pub tools_run: u64,
     pub denied: Vec<Value>,
     /// The turn's own.

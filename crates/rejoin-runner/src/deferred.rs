@@ -464,6 +464,7 @@ fn came_to(outcome: Outcome, so_far: &SoFar) -> Ran {
         denied: vec![],
         tools_run: so_far.tools_run,
         trail: so_far.trail.clone(),
+        withheld: so_far.withheld.clone(),
         compacted: so_far.compacted,
         unknown_lines: 0,
     }

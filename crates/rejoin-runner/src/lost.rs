@@ -1,7 +1,9 @@
 //! Ends a turn whose place went away in the middle of it. What it did is known as far as its events are;
 //! it is never tried again.
 
-use rejoin_core::{Class, Cost, EventBody, Failure, ToolNote, TurnStatus};
+use std::collections::BTreeSet;
+
+use rejoin_core::{Choice, Class, Cost, EventBody, Failure, ToolNote, TurnStatus};
 use rejoin_hub::{Claimed, PinEnd};
 use rejoin_store::Attempt;
 use serde_json::Value;
@@ -40,7 +42,7 @@ impl Runner {
             let mut read = self.hub.store.read().await?;
             let events = read.events_of(claimed.turn.id, after, EVENTS).await?;
             let Some(last) = events.last() else {
-                return Ok(tools.0.into_iter().map(|(_, note)| note).collect());
+                return Ok(tools.begun());
             };
             after = last.seq;
             for event in &events {
@@ -50,11 +52,17 @@ impl Runner {
     }
 }
 
-/// What was started, by its id, in order.
+/// Calls of tools by their id, in order, and those that a person did not allow.
 #[derive(Default)]
-struct Tools(Vec<(String, ToolNote)>);
+struct Tools(Vec<(String, ToolNote)>, BTreeSet<String>);
 
 impl Tools {
+    fn begun(self) -> Vec<ToolNote> {
+        let Self(calls, withheld) = self;
+        let begun = calls.into_iter().filter(|(id, _)| !withheld.contains(id));
+        begun.map(|(_, note)| note).collect()
+    }
+
     fn hear(&mut self, event: &EventBody) {
         if let EventBody::ToolCall {
             id, tool, input, ..
@@ -71,6 +79,16 @@ impl Tools {
         if let EventBody::ToolResult { id, .. } = event {
             let started = self.0.iter_mut().filter(|(started, _)| started == id);
             started.for_each(|(_, note)| note.finished = true);
+        }
+        if let EventBody::Approval { id, .. } = event {
+            self.1.insert(id.clone());
+        }
+        if let EventBody::Answered { id, decision, .. } = event {
+            if decision == Choice::Deny.as_str() {
+                self.1.insert(id.clone());
+            } else {
+                self.1.remove(id);
+            }
         }
         if let EventBody::FileChanged { path, tool } = event {
             let same = |note: &ToolNote| note.tool == *tool && note.subject.ends_with(path);
@@ -92,6 +110,8 @@ fn subject(input: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
@@ -117,17 +137,38 @@ mod tests {
             tool: "Bash".into(),
         });
         tools.hear(&call("3", json!([1])));
-        let said: Vec<_> = tools
-            .0
+        // Nobody answered, a person said no, a person said yes.
+        for (id, decision) in [("4", None), ("5", Some("deny")), ("6", Some("allow"))] {
+            tools.hear(&call(id, json!({"command": id})));
+            tools.hear(&EventBody::Approval {
+                id: id.into(),
+                question_id: None,
+                tool: "Bash".into(),
+                input: Value::Null,
+            });
+            if let Some(decision) = decision {
+                tools.hear(&EventBody::Answered {
+                    id: id.into(),
+                    question_id: None,
+                    decision: decision.into(),
+                    message: None,
+                    answers: BTreeMap::new(),
+                    by: None,
+                });
+            }
+        }
+        let begun = tools.begun();
+        let said: Vec<_> = begun
             .iter()
-            .map(|(_, n)| (n.subject.as_str(), n.finished, n.changed_file))
+            .map(|n| (n.subject.as_str(), n.finished, n.changed_file))
             .collect();
         assert_eq!(
             said,
             [
                 ("make", true, false),
                 ("/w/a.rs", false, true),
-                ("", false, false)
+                ("", false, false),
+                ("6", false, false)
             ]
         );
     }

@@ -89,7 +89,7 @@ pub(crate) async fn settle(
             run.read = run.read().await;
         }
     }
-    record.tools_run = ran.tools_run;
+    record.tools_run = tools_run(&ran);
     record.leftovers = leftovers;
     record.session_id = run.session().map(ToString::to_string);
     let denied = run.denied();
@@ -155,9 +155,24 @@ pub(crate) async fn settle(
 
 /// What the next turn must know the tools did; in an unanswered one also what was only started.
 fn trail(ran: &Ran, unseen: &[ToolNote], status: TurnStatus) -> Vec<ToolNote> {
-    let worth_telling = |note: &&ToolNote| note.finished || status != TurnStatus::Succeeded;
-    let all = ran.trail.iter().chain(unseen);
-    all.filter(worth_telling).cloned().collect()
+    let worth_telling = |note: &ToolNote| note.finished || status != TurnStatus::Succeeded;
+    let mut all: Vec<ToolNote> = ran.trail.iter().chain(unseen).cloned().collect();
+    for never_ran in &ran.withheld {
+        let same = |note: &ToolNote| is_same(note, never_ran);
+        if let Some(at) = all.iter().rposition(same) {
+            all.remove(at);
+        }
+    }
+    all.into_iter().filter(worth_telling).collect()
+}
+
+/// Counts the calls that began. A call that waited for a person to the end did not.
+fn tools_run(ran: &Ran) -> u64 {
+    ran.tools_run.saturating_sub(ran.withheld.len() as u64)
+}
+
+fn is_same(one: &ToolNote, other: &ToolNote) -> bool {
+    (&one.tool, &one.subject) == (&other.tool, &other.subject)
 }
 
 /// Retried once, and only if no tool ran (promise 4).

@@ -111,6 +111,7 @@ impl StreamParser for Stream {
             model: self.model,
             tools_run: self.tools.run(),
             trail: self.tools.trail(|id| self.control.is_denied(id)),
+            withheld: self.tools.withheld(|id| self.control.waits(id)),
             denied: self.control.denied(),
             compacted: self.compacted,
             unknown_lines: self.unknown,

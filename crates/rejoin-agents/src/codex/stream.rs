@@ -65,6 +65,7 @@ impl StreamParser for Stream {
             tools_run: self.tools.run(),
             trail: self.tools.trail(&self.denied),
             denied: self.denied,
+            withheld: vec![],
             compacted: false,
             unknown_lines: self.unknown,
         }

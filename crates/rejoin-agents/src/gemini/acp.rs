@@ -147,6 +147,7 @@ impl StreamParser for Dialogue {
 
     fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
         let reply = self.asks.reply(call_id, given)?;
+        self.told.tools.wait(call_id, false);
         if reply.message.is_some() {
             self.told.tools.deny(call_id);
         }
@@ -287,7 +288,9 @@ impl Dialogue {
         let asked = self.asks.ask(id, &asking, &self.opening.folder);
         let mut events = self.told.close();
         let tools = &mut self.told.tools;
+        let call_id = asked.call_id.clone();
         events.extend(tools.call(asked.call_id, asked.tool, asked.input));
+        tools.wait(&call_id, true);
         Some(events)
     }
 

@@ -223,6 +223,7 @@ impl StreamParser for Stream {
             denied: vec![],
             tools_run: 0,
             trail: vec![],
+            withheld: vec![],
             compacted: false,
             unknown_lines: self.unknown_lines,
         }

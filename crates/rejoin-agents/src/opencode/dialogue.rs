@@ -76,6 +76,9 @@ impl StreamParser for Dialogue {
         let mut ran = Box::new(self.stream).finish(end);
         let begun = self.running.values().filter_map(ToolPart::note);
         ran.trail.extend(begun);
+        let waits = |part: &&ToolPart| self.asking.waits(part.id());
+        let waiting = self.running.values().filter(waits);
+        ran.withheld = waiting.filter_map(ToolPart::note).collect();
         ran.tools_run = ran.tools_run.max(self.calls.len() as u64);
         ran.denied.extend(self.asking.unanswered());
         ran

@@ -111,6 +111,7 @@ impl StreamParser for Stream {
             denied: self.denied,
             tools_run: self.tools,
             trail: self.trail,
+            withheld: vec![],
             compacted: self.words.compacted(),
             unknown_lines: self.unknown,
         }

@@ -5,7 +5,7 @@ use rejoin_core::{Outcome, Pin, PinEffect, TurnStatus, Usage};
 use rejoin_hub::{LOCAL_ONLY, PinEnd, Settled, SoFar};
 
 use super::run::Run;
-use super::{Written, trail};
+use super::{Written, tools_run, trail};
 use crate::pump::Pumped;
 
 /// What is known of a run that can be gone on from.
@@ -50,6 +50,7 @@ pub(crate) async fn put_off(
         file: mark.clone(),
         text: ran.text.clone(),
         trail: ran.trail.clone(),
+        withheld: ran.withheld.clone(),
         tools_run: ran.tools_run,
         denied: denied.collect(),
         usage: run.usage(),
@@ -159,7 +160,7 @@ pub(crate) async fn ended(
         },
     };
     let mut record = written.record;
-    record.tools_run = so_far.tools_run;
+    record.tools_run = tools_run(ran);
     Settled {
         status,
         answer: None,

@@ -1,6 +1,7 @@
 //! What an agent asks a person: shown anywhere, answered once, and heard by the model once.
 
 mod answers;
+mod cancelled;
 mod claude;
 mod codex;
 mod daemon;

@@ -37,6 +37,8 @@ struct Wanted {
     request_id: Option<String>,
     asked: Asked,
     suggestions: Vec<Value>,
+    /// A person, or somebody for them, has decided.
+    decided: bool,
 }
 
 /// Of `AskUserQuestion`.
@@ -125,12 +127,13 @@ impl Control {
             request_id,
             asked,
             suggestions,
+            decided: false,
         };
         self.wanted.insert(call_id, wanted);
     }
 
     pub(super) fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
-        let wanted = self.wanted.get(call_id)?;
+        let wanted = self.wanted.get_mut(call_id)?;
         let request_id = wanted.request_id.as_ref()?;
         let message = denial(wanted.asked.kind, given);
         let response = match (&message, given) {
@@ -138,6 +141,7 @@ impl Control {
             (None, Some(given)) => allowed(wanted, given),
             (None, None) => return None,
         };
+        wanted.decided = true;
         let line = reply(&json!({
             "subtype": "success", "request_id": request_id, "response": response,
         }));
@@ -180,6 +184,11 @@ impl Control {
 
     pub(super) fn denied(&self) -> Vec<Denied> {
         self.denied.clone()
+    }
+
+    /// Says whether a call still waits for a person.
+    pub(super) fn waits(&self, id: &str) -> bool {
+        self.wanted.get(id).is_some_and(|wanted| !wanted.decided) && !self.is_denied(id)
     }
 
     pub(super) fn is_denied(&self, id: &str) -> bool {

@@ -20,6 +20,7 @@ struct Call {
     name: String,
     input: Value,
     note: ToolNote,
+    succeeded: bool,
 }
 
 impl Tools {
@@ -41,6 +42,7 @@ impl Tools {
             name: tool.clone(),
             input: input.clone(),
             note,
+            succeeded: false,
         });
         vec![EventBody::ToolCall {
             id,
@@ -63,6 +65,7 @@ impl Tools {
         if is_error {
             return vec![];
         }
+        call.succeeded = true;
         if note::edits(&call.name) {
             call.note.changed_file = true;
             let path = ["file_path", "notebook_path"]
@@ -117,6 +120,15 @@ impl Tools {
             .filter(|call| !denied(&call.id))
             .map(|call| call.note.clone())
             .collect()
+    }
+}
+
+impl Tools {
+    /// Returns the calls that a person was `wanted` for and that had no success.
+    pub(super) fn withheld(&self, wanted: impl Fn(&str) -> bool) -> Vec<ToolNote> {
+        let waiting = |call: &&Call| wanted(&call.id) && !call.succeeded;
+        let calls = self.calls.iter().filter(waiting);
+        calls.map(|call| call.note.clone()).collect()
     }
 }
 

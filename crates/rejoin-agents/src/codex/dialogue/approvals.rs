@@ -36,6 +36,8 @@ struct Wanted {
     id: Value,
     thread: String,
     asked: Asked,
+    /// A person, or somebody for them, has decided.
+    decided: bool,
 }
 
 impl Approvals {
@@ -69,7 +71,12 @@ impl Approvals {
             asked.call_id = format!("request {id}");
         }
         self.asked.push(asked.clone());
-        let wanted = Wanted { id, thread, asked };
+        let wanted = Wanted {
+            id,
+            thread,
+            asked,
+            decided: false,
+        };
         self.wanted.insert(wanted.asked.call_id.clone(), wanted);
         vec![]
     }
@@ -117,7 +124,8 @@ impl Approvals {
     }
 
     pub(super) fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
-        let wanted = self.wanted.get(call_id)?;
+        let wanted = self.wanted.get_mut(call_id)?;
+        wanted.decided = true;
         let kind = wanted.asked.kind;
         let (message, note) = refusal(kind, given);
         let result = match (kind, given) {
@@ -133,6 +141,13 @@ impl Approvals {
             self.note(&asked);
         }
         Some(Reply { line, message })
+    }
+
+    /// Says whether a call still waits for a person.
+    pub(super) fn waits(&self, call_id: &str) -> bool {
+        self.wanted
+            .get(call_id)
+            .is_some_and(|wanted| !wanted.decided)
     }
 
     /// Nobody was asked about this call, nor said that nobody need be.

@@ -108,6 +108,7 @@ impl StreamParser for Reader {
             used: None,
             tools_run: self.tools.run(),
             trail: self.tools.trail(&denied),
+            withheld: self.tools.withheld(|id| self.approvals.waits(id)),
             denied,
             compacted: self.compacted,
             unknown_lines: self.unknown,

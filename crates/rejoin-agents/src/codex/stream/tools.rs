@@ -92,6 +92,12 @@ impl Tools {
     }
 
     /// What was done: without what was not allowed.
+    /// Returns the calls that a person was `wanted` for.
+    pub(in crate::codex) fn withheld(&self, wanted: impl Fn(&str) -> bool) -> Vec<ToolNote> {
+        let waiting = self.calls.iter().filter(|(id, _)| wanted(id));
+        waiting.map(|(_, note)| note.clone()).collect()
+    }
+
     pub(in crate::codex) fn trail(&self, denied: &[Denied]) -> Vec<ToolNote> {
         let allowed = |id: &String| !denied.iter().any(|d| d.id == *id);
         let done = self.calls.iter().filter(|(id, _)| allowed(id));

@@ -130,6 +130,7 @@ impl Told {
             denied: self.tools.denied(),
             tools_run: self.tools.run(),
             trail: self.tools.trail(),
+            withheld: self.tools.withheld(),
             compacted: false,
             unknown_lines: self.unknown,
             text: self.text,

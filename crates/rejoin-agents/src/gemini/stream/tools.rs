@@ -24,6 +24,7 @@ struct Call {
     input: Value,
     note: ToolNote,
     denied: bool,
+    waits: bool,
 }
 
 impl Tools {
@@ -42,6 +43,7 @@ impl Tools {
             input: input.clone(),
             note,
             denied: false,
+            waits: false,
         });
         vec![EventBody::ToolCall {
             id,
@@ -118,6 +120,19 @@ impl Tools {
             input: shorten(call.input.to_string(), INPUT_BYTES),
         });
         listed.collect()
+    }
+
+    /// A person is asked about it, and has not decided.
+    pub(in crate::gemini) fn wait(&mut self, id: &str, waits: bool) {
+        for call in self.calls.iter_mut().filter(|call| call.id == id) {
+            call.waits = waits;
+        }
+    }
+
+    /// Returns the calls that still wait for a person.
+    pub(super) fn withheld(&self) -> Vec<ToolNote> {
+        let waiting = self.calls.iter().filter(|call| call.waits && !call.denied);
+        waiting.map(|call| call.note.clone()).collect()
     }
 
     /// What was done: without what was not allowed.

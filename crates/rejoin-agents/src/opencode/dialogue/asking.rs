@@ -19,6 +19,8 @@ pub(super) struct Asking {
     asked: Vec<Asked>,
     /// All that was asked so far, by its id.
     known: BTreeMap<String, Asked>,
+    /// Calls that wait for a person, by the id of what was asked.
+    waiting: BTreeMap<String, String>,
     /// Questions that were not answered. (A denied call is seen in the stream.)
     unanswered: Vec<Denied>,
 }
@@ -51,6 +53,9 @@ impl Asking {
             Some(call) => (permission, about(call, wanted)),
             None => (permission, wanted["metadata"].clone()),
         };
+        if let Some(call) = call.filter(|_| !self.known.contains_key(id)) {
+            self.waiting.insert(id.to_owned(), call.id().to_owned());
+        }
         self.put(Asked {
             call_id: id.to_owned(),
             kind: QuestionKind::Approval,
@@ -95,6 +100,7 @@ impl Asking {
 
     pub(super) fn reply(&mut self, id: &str, given: Option<&Given>) -> Option<Reply> {
         let asked = self.known.get(id)?;
+        self.waiting.remove(id);
         let message = denial(asked.kind, given);
         let (to, body) = match (asked.kind, &message, given) {
             // With a reason the model goes on; else the turn ends here.
@@ -137,6 +143,11 @@ impl Asking {
             line: line(&answer),
             message,
         })
+    }
+
+    /// Says whether a call still waits for a person.
+    pub(super) fn waits(&self, call: &str) -> bool {
+        self.waiting.values().any(|waiting| waiting == call)
     }
 
     pub(super) fn unanswered(self) -> Vec<Denied> {

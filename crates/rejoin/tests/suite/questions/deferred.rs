@@ -258,6 +258,8 @@ fn what_was_put_off_can_be_cancelled() {
         world.run(&["cancel", "k"]).ok();
         let turn = ended(&world);
         assert_eq!(turn["status"], "cancelled", "{turn}");
+        let summary = turn["summary"].as_str().unwrap();
+        assert!(summary.contains("no tool ran"), "{summary}");
         assert!(inbox(&world).is_empty());
         assert_eq!(std::fs::read(&session).unwrap(), before);
         let next = world.say(2, &[]);
