@@ -34,7 +34,7 @@ pub struct TurnView {
     pub sent: Sent,
     pub session_id: Option<String>,
     pub attempts: Vec<AttemptView>,
-    pub usage: Usage,
+    pub usage: UsageView,
     pub cost_usd: Option<f64>,
     pub context: Option<Context>,
     pub denied: Value,
@@ -52,6 +52,39 @@ pub struct TurnView {
     pub questions: Vec<QuestionView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
+}
+
+/// Tokens of a turn; null where its CLI reported none. `input` excludes cache reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UsageView {
+    pub input: Option<u64>,
+    pub cache_read: Option<u64>,
+    pub cache_write: Option<u64>,
+    pub output: Option<u64>,
+}
+
+impl From<Usage> for UsageView {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input: Some(usage.input),
+            cache_read: Some(usage.cache_read),
+            cache_write: Some(usage.cache_write),
+            output: Some(usage.output),
+        }
+    }
+}
+
+impl UsageView {
+    /// Returns the counts, if all of them are known.
+    pub fn known(self) -> Option<Usage> {
+        Some(Usage {
+            input: self.input?,
+            cache_read: self.cache_read?,
+            cache_write: self.cache_write?,
+            output: self.output?,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -362,7 +395,7 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
                 session_id: a.session_id,
             })
             .collect(),
-        usage: turn.usage.unwrap_or_default(),
+        usage: turn.usage.map(UsageView::from).unwrap_or_default(),
         cost_usd: turn.cost.known().map(rejoin_core::Micros::dollars),
         context: turn.context,
         denied: turn.denied.clone(),

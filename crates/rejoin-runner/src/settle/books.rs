@@ -35,12 +35,10 @@ impl Run<'_> {
     /// The turn's own tokens.
     pub(super) fn usage(&self) -> Option<Usage> {
         let before = self.plan.usage_before();
-        // A run that counted nothing has nothing to be subtracted from, but its session may know.
+        // A run that reported nothing is not one that used nothing; its session may know.
         if self.ran.usage == Usage::default() {
-            return match self.reading().and_then(|reading| reading.usage) {
-                Some(total) => Usage::of_turn(TotalsScope::Cumulative, total, before),
-                None => Some(self.ran.usage),
-            };
+            let total = self.reading().and_then(|reading| reading.usage)?;
+            return Usage::of_turn(TotalsScope::Cumulative, total, before);
         }
         let usage = Usage::of_turn(self.proven(self.plan.usage), self.ran.usage, before)?;
         let cached = self.reading().map_or(0, |reading| reading.cached);

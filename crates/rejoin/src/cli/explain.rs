@@ -234,8 +234,6 @@ fn worth(name: &str, ok: bool, first_turn: bool) -> Worth {
 }
 
 fn cost(view: &TurnView, resumed: Option<f64>) -> String {
-    let all = view.usage.all_input();
-    let cached = (view.usage.cache_read * 100).checked_div(all).unwrap_or(0);
     let spent = match (view.cost_usd, resumed) {
         (Some(_), Some(resumed)) => format!(
             "{}, a resume would have been ≈ {}",
@@ -245,11 +243,14 @@ fn cost(view: &TurnView, resumed: Option<f64>) -> String {
         (Some(_), None) => money(view.cost_usd),
         (None, _) => format!("unknown, {} gave no figure", view.agent),
     };
-    let (input, output) = (tokens(all), tokens(view.usage.output));
-    format!(
-        "{spent}; {input} in ({cached}% cached), {output} out; {}",
-        duration(view.duration_ms)
-    )
+    let took = duration(view.duration_ms);
+    let Some(usage) = view.usage.known() else {
+        return format!("{spent}; {took}");
+    };
+    let all = usage.all_input();
+    let cached = (usage.cache_read * 100).checked_div(all).unwrap_or(0);
+    let (input, output) = (tokens(all), tokens(usage.output));
+    format!("{spent}; {input} in ({cached}% cached), {output} out; {took}")
 }
 
 fn denial(denied: &Value) -> String {

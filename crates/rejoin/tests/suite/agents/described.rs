@@ -287,3 +287,26 @@ fn logins_of_the_store_reach_an_agent_only_when_they_are_passed_by_name() {
     let passed = [false, false, true, false, true, false];
     assert_eq!(received(&world, "two"), passed);
 }
+
+/// Counts that its CLI does not report are unknown, not zero.
+#[test]
+fn unreported_tokens_are_null() {
+    let silent = |section: String| {
+        let counts =
+            |line: &&str| !line.starts_with("input_from") && !line.starts_with("output_from");
+        section
+            .lines()
+            .filter(counts)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let world = world(silent);
+    let turn = world.say(1, &[]);
+    let nothing = json!({"input": null, "cache_read": null, "cache_write": null, "output": null});
+    assert_eq!(turn["usage"], nothing, "{turn:#}");
+    let summary = turn["summary"].as_str().unwrap();
+    assert!(!summary.contains("cached"), "{summary}");
+    assert!(!summary.contains(" out "), "{summary}");
+    let explained = world.run(&["explain", "k"]).ok().stdout;
+    assert!(!explained.contains("0% cached"), "{explained}");
+}

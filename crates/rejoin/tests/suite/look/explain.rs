@@ -220,7 +220,7 @@ fn explain() {
       FAIL  present     sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no snapshot of it
       ok    also        session, breaker, in use, model, compaction
     sent      6 messages re-told, the new message; 763 bytes
-    cost      unknown, demo gave no figure; 0 in (0% cached), 0 out; 0.1s
+    cost      unknown, demo gave no figure; 0.1s
     allowed   edit: may change files in the working folder
     session   5e551043-0000-4000-8000-000000000000
     error     failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20)
