@@ -26,6 +26,7 @@ mod summary;
 mod transcript;
 mod turn;
 mod usage;
+mod window;
 
 pub use agent::{AgentName, BadName, Runtime, Version, is_word};
 pub use compose::{Composed, Material, Mismatch, Sent, compose};
@@ -56,3 +57,4 @@ pub use summary::{SummaryFacts, summary};
 pub use transcript::{Budget, Record, TranscriptBuilder, tokens_of};
 pub use turn::TurnStatus;
 pub use usage::{Context, Cost, Micros, Price, TotalsScope, Usage};
+pub use window::known_window;

@@ -36,6 +36,15 @@ impl Budget {
         }
     }
 
+    /// Returns at most half of what a request of `bytes` took that the model had no room for, so that
+    /// one try after another gets shorter until it fits.
+    #[must_use]
+    pub fn after_overflow(self, bytes: u64) -> Self {
+        Self {
+            tokens: self.tokens.min(bytes / 7),
+        }
+    }
+
     /// Two fifths of the window: room for the agent's own instructions and for the work to come.
     pub fn for_window(window: Option<u64>, prompt: &str) -> Self {
         let window = window.filter(|w| *w > 0).unwrap_or(USUAL_WINDOW);

@@ -3,7 +3,9 @@
 use std::future::Future;
 
 use rejoin_agents::Facts;
-use rejoin_core::{Budget, ConversationId, EventBody, Pin, PinId, Record, TurnId, TurnPlan};
+use rejoin_core::{
+    AgentName, Budget, ConversationId, EventBody, Pin, PinId, Record, TurnId, TurnPlan,
+};
 use rejoin_store::{NewQuestion, StoredQuestion};
 
 use crate::claim::Claimed;
@@ -33,6 +35,12 @@ pub trait HubLink: Send + Sync {
         outlook: &Outlook,
         budget: Budget,
     ) -> impl Future<Output = Result<Record>> + Send;
+    fn overflowed(
+        &self,
+        c: ConversationId,
+        agent: &AgentName,
+        model: Option<&str>,
+    ) -> impl Future<Output = Result<Option<u64>>> + Send;
     fn begin(
         &self,
         claimed: &Claimed,
@@ -108,6 +116,15 @@ impl HubLink for Hub {
 
     async fn record(&self, c: ConversationId, outlook: &Outlook, budget: Budget) -> Result<Record> {
         Hub::record(self, c, outlook, budget).await
+    }
+
+    async fn overflowed(
+        &self,
+        c: ConversationId,
+        agent: &AgentName,
+        model: Option<&str>,
+    ) -> Result<Option<u64>> {
+        Hub::overflowed(self, c, agent, model).await
     }
 
     async fn begin(&self, claimed: &Claimed, begin: &BeginAttempt<'_>) -> Result<()> {

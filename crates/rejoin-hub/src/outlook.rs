@@ -3,8 +3,8 @@
 
 use rejoin_core::ConversationId;
 use rejoin_core::{
-    AgentName, Altered, Budget, HistoryFacts, Message, PinState, Prefix, Record, Scope, ScopeValue,
-    TranscriptBuilder, TurnPlan,
+    AgentName, Altered, Budget, Class, HistoryFacts, Message, PinState, Prefix, Record, Scope,
+    ScopeValue, TranscriptBuilder, TurnPlan, TurnStatus,
 };
 use rejoin_store::{Conversation, Page, Read, ScopeState, StoredPin};
 
@@ -62,6 +62,8 @@ impl Outlook {
 
 /// Changes that are looked through for the one that altered what a session has seen.
 const CHANGES: i64 = 8;
+/// Turns that are looked through for a transcript that did not fit.
+const OVERFLOWS: i64 = 16;
 /// How far back a fork of a fork of a fork looks for a session.
 const GENERATIONS: usize = 8;
 
@@ -209,6 +211,31 @@ impl Hub {
         } = outlook.scope;
         self.told(c, boundary_seq, last_seq + 1, messages, budget)
             .await
+    }
+
+    /// Returns the bytes of the newest transcript that did not fit the model, if no turn of this agent
+    /// has succeeded since.
+    pub async fn overflowed(
+        &self,
+        c: ConversationId,
+        agent: &AgentName,
+        model: Option<&str>,
+    ) -> Result<Option<u64>> {
+        let mut read = self.store.read().await?;
+        for turn in read.ended_turns(c, OVERFLOWS).await? {
+            if turn.agent != *agent || turn.request["model"].as_str() != model {
+                continue;
+            }
+            let class = turn.error.as_ref().map(|error| error.class);
+            let sent = turn.record.sent;
+            if class == Some(Class::ContextOverflow) && sent.transcribed > 0 {
+                return Ok(Some(sent.bytes));
+            }
+            if turn.status == TurnStatus::Succeeded {
+                return Ok(None);
+            }
+        }
+        Ok(None)
     }
 
     /// The messages between two places, read newest first and never all at once.

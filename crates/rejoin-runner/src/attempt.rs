@@ -25,7 +25,7 @@ use crate::look::Looked;
 use crate::record::record;
 use crate::relocate::{bring_here, out_of_the_way, told_where};
 use crate::warm::{Host, Rest, is_live};
-use crate::words::{Words, in_words};
+use crate::words::{Target, Words, in_words};
 
 pub use launch::early_shim;
 pub(crate) use launch::{GRACE, marked};
@@ -71,6 +71,10 @@ impl<L: HubLink> Preparing<'_, L> {
             &looked.outlook,
             plan,
             &claimed.message,
+            Target {
+                model: claimed.request.model.as_deref(),
+                models: &self.config.models,
+            },
         )
         .await?;
         let (composed, instructions) = self.instructed(plan, composed);

@@ -30,6 +30,15 @@ pub struct ModelConfig {
     pub price: Price,
 }
 
+/// Returns what the user says of a model, named as asked for or without `provider/`.
+pub(crate) fn model_config<'a>(
+    models: &'a BTreeMap<String, ModelConfig>,
+    asked: &str,
+) -> Option<&'a ModelConfig> {
+    let plain = || models.get(asked.rsplit_once('/')?.1);
+    models.get(asked).or_else(plain)
+}
+
 /// Who could answer what an agent asks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Asks {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::look::{Looked, look};
 use crate::turn::Runner;
-use crate::words::in_words;
+use crate::words::{Target, in_words};
 
 /// A turn that is not run.
 pub struct Foreseen {
@@ -92,9 +92,13 @@ impl Runner {
                 state: MessageState::Queued,
                 trail: vec![],
             };
-            let words = in_words(hub, c, agent, &looked.outlook, plan, &empty).await?;
-            let travels = words.composed.sent;
             let model = request.model.as_deref();
+            let target = Target {
+                model,
+                models: &self.config.models,
+            };
+            let words = in_words(hub, c, agent, &looked.outlook, plan, &empty, target).await?;
+            let travels = words.composed.sent;
             cost = hub.estimate_next(c, agent, model, plan, travels).await?;
             sent = Some(travels);
         }

@@ -63,4 +63,4 @@ pub use prove::{ROWS, Weight};
 pub use turn::{IfBusy, Runner};
 pub use wall::{WallConfig, WallMode};
 pub use warm::Warm;
-pub use words::{Words, in_words};
+pub use words::{Target, Words, in_words};

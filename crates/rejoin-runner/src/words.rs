@@ -1,10 +1,14 @@
 //! Reads what a plan asks for and puts it into words; a turn and its prediction do the same.
 
+use std::collections::BTreeMap;
+
 use rejoin_core::{
-    AgentName, Budget, Composed, ConversationId, Material, Message, Record, TurnPlan, compose,
+    AgentName, Budget, Composed, Context, ConversationId, Material, Message, Pin, Record, TurnPlan,
+    compose, known_window,
 };
 use rejoin_hub::{HubLink, Outlook};
 
+use crate::config::{ModelConfig, model_config};
 use crate::error::{Error, Result};
 
 /// A plan in words.
@@ -12,6 +16,28 @@ pub struct Words {
     pub composed: Composed,
     /// Other agents, on whose answers a resumed session is caught up.
     pub caught_up_by: Option<String>,
+}
+
+/// The model that a turn asks for, and what the user says of models.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    pub model: Option<&'a str>,
+    pub models: &'a BTreeMap<String, ModelConfig>,
+}
+
+impl Target<'_> {
+    /// Returns the context window of the model: as configured, as its session reported it, as
+    /// generally known.
+    fn window(&self, pin: Option<&Pin>) -> Option<u64> {
+        let wrote = pin.and_then(|pin| pin.model.as_deref());
+        let model = self.model.or(wrote);
+        let configured = model.and_then(|model| model_config(self.models, model)?.window);
+        let same = self.model.is_none() || self.model == wrote;
+        let reported = pin.filter(|_| same).and_then(|pin| pin.context);
+        configured
+            .or(reported.map(|context| context.window))
+            .or_else(|| known_window(model?))
+    }
 }
 
 /// The words of a turn whose message is `new`. Changes nothing.
@@ -22,20 +48,29 @@ pub async fn in_words(
     outlook: &Outlook,
     plan: &TurnPlan,
     new: &Message,
+    target: Target<'_>,
 ) -> Result<Words> {
-    let context = || outlook.best().and_then(|c| c.stored.pin.as_ref()?.context);
+    let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
+    let window = target.window(pin);
     let mut caught_up_by = None;
     let record;
     let material = match plan {
         TurnPlan::Start { .. } => Material::Nothing,
         TurnPlan::Resume { .. } => {
-            let budget = Budget::for_rest(context(), &new.text);
+            let context = pin.and_then(|pin| pin.context).map(|context| Context {
+                window: window.unwrap_or(context.window),
+                ..context
+            });
+            let budget = Budget::for_rest(context, &new.text);
             record = link.rest(c, outlook, plan, budget).await?;
             caught_up_by = others(&record, agent);
             Material::Rest(&record)
         }
         TurnPlan::Reseed { .. } => {
-            let budget = Budget::for_window(context().map(|c| c.window), &new.text);
+            let mut budget = Budget::for_window(window, &new.text);
+            if let Some(bytes) = link.overflowed(c, agent, target.model).await? {
+                budget = budget.after_overflow(bytes);
+            }
             record = link.record(c, outlook, budget).await?;
             Material::Record(&record)
         }

@@ -294,6 +294,14 @@ impl Read {
         last(self, c).await
     }
 
+    /// Returns the newest turns of a conversation that have ended, newest first.
+    pub async fn ended_turns(&mut self, c: ConversationId, limit: i64) -> Result<Vec<StoredTurn>> {
+        let sql = "select * from turns where conversation_id = $1 and ended_at is not null
+            order by id desc limit $2";
+        let found = rows(self, sql, vals![c.uuid(), limit]).await?;
+        found.iter().map(read).collect()
+    }
+
     /// The running or waiting turn of a conversation.
     pub async fn unfinished_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
         unfinished(self, c).await

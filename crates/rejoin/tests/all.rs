@@ -27,6 +27,7 @@ mod suite {
     mod idle;
     mod look;
     mod open;
+    mod overflow;
     mod portable;
     mod postgres;
     mod questions;

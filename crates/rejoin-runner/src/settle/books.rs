@@ -4,7 +4,7 @@ use rejoin_agents::EndCause;
 use rejoin_core::{Class, Context, Cost, Micros, Outcome, TotalsScope, Usage};
 
 use super::run::Run;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, model_config};
 
 /// What came from a cache, if the stream counted it with the rest.
 fn told_apart(usage: Usage, cached: u64) -> Usage {
@@ -109,10 +109,6 @@ impl Run<'_> {
 
     fn model_config(&self) -> Option<&ModelConfig> {
         let asked = self.plan.model.clone().or_else(|| self.model())?;
-        self.models.get(&asked).or_else(|| {
-            // `provider/model`, as some CLIs name them.
-            let (_, name) = asked.rsplit_once('/')?;
-            self.models.get(name)
-        })
+        model_config(self.models, &asked)
     }
 }
