@@ -33,6 +33,8 @@ pub struct Settled {
     pub snapshot: Option<Captured>,
     pub unsaved: Option<String>,
     pub attempt: Option<i64>,
+    /// When its run ended, in microseconds since 1970; none: now.
+    pub ended_at: Option<i64>,
     pub pin: PinEnd,
     /// What somebody else said in its session meanwhile.
     pub outside: Vec<Said>,
@@ -82,6 +84,9 @@ impl Hub {
     pub async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
         let now = self.clock.now();
         let (turn, conversation) = (&claimed.turn, claimed.conversation.id);
+        // A turn that nobody followed may have ended long before it is settled.
+        let ended_at = settled.ended_at.map_or(now, |at| at.min(now));
+        let took = duration_ms(turn.started_at, ended_at);
         let reply = settled
             .answer
             .as_ref()
@@ -213,7 +218,7 @@ impl Hub {
                     Some(Verdict::Resumed | Verdict::Restored | Verdict::Live)
                 )
             }),
-            duration_ms: duration_ms(turn.started_at, now),
+            duration_ms: took,
             failure: settled.error.as_ref(),
             tools_run: settled.record.tools_run,
             notes: &notes,
@@ -230,14 +235,14 @@ impl Hub {
             error: settled.error.as_ref(),
             saved,
             summary: &line,
-            now,
+            ended_at,
         };
         let counted = Ended {
             agent: &turn.agent,
             status: settled.status,
             verdict,
             reason,
-            took_ms: duration_ms(turn.started_at, now),
+            took_ms: took,
             usage: settled.usage,
             cost: settled.cost,
             held: settled.context.map(|c| c.used),

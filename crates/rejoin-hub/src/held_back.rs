@@ -120,7 +120,7 @@ impl Hub {
             error: failure,
             saved: LOCAL_ONLY,
             summary: &line,
-            now,
+            ended_at: now,
         };
         tx.end_turn(turn.id, turn.fence, &ending).await?;
         sticky(tx, turn).await?;

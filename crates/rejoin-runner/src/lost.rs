@@ -30,21 +30,24 @@ impl Runner {
         let mut settled = without_a_run(TurnStatus::Lost, failure, Some(attempt.n), pin);
         settled.cost = Cost::Unknown;
         settled.record = claimed.turn.record.clone();
-        settled.trail = self.tools_of(claimed).await?;
+        (settled.trail, settled.ended_at) = self.heard_of(claimed).await?;
         settled.record.tools_run = settled.trail.len() as u64;
         self.finish(claimed, &settled).await
     }
 
-    async fn tools_of(&self, claimed: &Claimed) -> Result<Vec<ToolNote>> {
+    /// Returns the tools that began, and when the turn was last heard of.
+    async fn heard_of(&self, claimed: &Claimed) -> Result<(Vec<ToolNote>, Option<i64>)> {
         let mut tools = Tools::default();
+        let mut heard = None;
         let mut after = 0;
         loop {
             let mut read = self.hub.store.read().await?;
             let events = read.events_of(claimed.turn.id, after, EVENTS).await?;
             let Some(last) = events.last() else {
-                return Ok(tools.begun());
+                return Ok((tools.begun(), heard));
             };
             after = last.seq;
+            heard = Some(last.at);
             for event in &events {
                 tools.hear(&event.body);
             }

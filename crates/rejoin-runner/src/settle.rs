@@ -6,6 +6,7 @@ mod put_off;
 mod run;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -143,6 +144,7 @@ pub(crate) async fn settle(
         snapshot: None,
         unsaved: None,
         attempt: Some(attempt.n),
+        ended_at: ended_at(folder),
         record,
         outside: run.said_by_others(&pin),
         pin,
@@ -151,6 +153,16 @@ pub(crate) async fn settle(
         put_off::add(&mut settled, so_far);
     }
     settled
+}
+
+/// Returns when a run ended by its folder, in microseconds since 1970: when its shim said so, else when it
+/// printed last.
+fn ended_at(folder: &Path) -> Option<i64> {
+    let written = |name: &str| {
+        let meta = fs_err::metadata(folder.join(name)).ok()?;
+        Some(meta.mtime().saturating_mul(1_000_000) + meta.mtime_nsec() / 1000)
+    };
+    written("end.json").or_else(|| written("out").max(written("err")))
 }
 
 /// What the next turn must know the tools did; in an unanswered one also what was only started.

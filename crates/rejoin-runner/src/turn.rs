@@ -420,6 +420,7 @@ pub(crate) fn without_a_run(
         snapshot: None,
         unsaved: None,
         attempt,
+        ended_at: None,
         pin,
         outside: vec![],
     }

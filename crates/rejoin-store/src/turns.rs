@@ -100,7 +100,7 @@ pub struct Ending<'a> {
     pub error: Option<&'a Failure>,
     pub saved: &'a str,
     pub summary: &'a str,
-    pub now: i64,
+    pub ended_at: i64,
 }
 
 pub(crate) const FASTER: &str = "somebody else has taken this turn over";
@@ -206,7 +206,7 @@ impl Tx {
             end.error.map(serde_json::to_string).transpose()?,
             end.saved,
             end.summary,
-            end.now,
+            end.ended_at,
         ];
         self.must(END_TURN, values, FASTER).await
     }

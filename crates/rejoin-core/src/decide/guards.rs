@@ -304,7 +304,7 @@ fn model<'a>(s: &Situation<'a>) -> Answer<'a> {
 fn compaction<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
         // A snapshot may be older than the compaction.
-        let (compacted, seen) = match reach(&facts) {
+        let (compacted, seen) = match reach(facts) {
             Some((Way::Snapshot, seen)) => (seen.summarised > 0, seen),
             Some((Way::InPlace | Way::Live | Way::Fork, _)) | None => {
                 (facts.pin.compacted, facts.pin.seen)

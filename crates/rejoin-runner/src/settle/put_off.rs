@@ -176,6 +176,7 @@ pub(crate) async fn ended(
         snapshot: None,
         unsaved: None,
         attempt: None,
+        ended_at: None,
         record,
         pin,
     }

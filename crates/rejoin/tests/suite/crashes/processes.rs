@@ -64,6 +64,29 @@ fn assert_answered(talk: &mut Talk, turn: &Value) {
     talk.world.assert_quiet();
 }
 
+/// A turn that nobody followed took as long as its run, not until a command settled it.
+#[test]
+fn a_killed_send_takes_as_long_as_its_run() {
+    for kill_shim in [false, true] {
+        let Some((mut talk, send)) = second_turn(CLAUDE_NEW, "#s:late", streams) else {
+            return;
+        };
+        kill(send.id() as i32, "KILL");
+        if kill_shim {
+            kill(talk.world.shim().unwrap(), "KILL");
+        }
+        assert_eq!(Done::of(send).code, -9);
+        wait_for("the CLI to end", 20, || {
+            talk.world.cli().is_none().then_some(())
+        });
+        std::thread::sleep(std::time::Duration::from_secs(8));
+        let turn = settled_later(&talk.world);
+        let took = turn["duration_ms"].as_u64().unwrap();
+        assert!((1000..8000).contains(&took), "{took} ms");
+        assert_answered(&mut talk, &turn);
+    }
+}
+
 #[test]
 fn without_its_shim_the_cli_finishes_into_its_files() {
     for version in [CLAUDE_OLD, CLAUDE_NEW] {
