@@ -20,6 +20,7 @@ use crate::config::ModelConfig;
 use crate::error::Error;
 use crate::leftovers;
 use crate::pump::Pumped;
+use crate::shim::END;
 use crate::warm::Host;
 
 pub(crate) use put_off::{PutOff, ended, put_off};
@@ -158,11 +159,14 @@ pub(crate) async fn settle(
 /// Returns when a run ended by its folder, in microseconds since 1970: when its shim said so, else when it
 /// printed last.
 fn ended_at(folder: &Path) -> Option<i64> {
-    let written = |name: &str| {
-        let meta = fs_err::metadata(folder.join(name)).ok()?;
-        Some(meta.mtime().saturating_mul(1_000_000) + meta.mtime_nsec() / 1000)
-    };
-    written("end.json").or_else(|| written("out").max(written("err")))
+    let written = |name: &str| written_at(folder, name);
+    written(END).or_else(|| written("out").max(written("err")))
+}
+
+/// Returns when a file of a run was last written, in microseconds since 1970.
+fn written_at(folder: &Path, name: &str) -> Option<i64> {
+    let meta = fs_err::metadata(folder.join(name)).ok()?;
+    Some(meta.mtime().saturating_mul(1_000_000) + meta.mtime_nsec() / 1000)
 }
 
 /// What the next turn must know the tools did; in an unanswered one also what was only started.

@@ -12,6 +12,7 @@ use crate::config::ModelConfig;
 use crate::folder;
 use crate::fork::read_origin;
 use crate::session::Sessions;
+use crate::settle::written_at;
 use crate::shim::END;
 
 const UNFINISHED: &str = "its first turn was not finished";
@@ -364,7 +365,7 @@ impl Run<'_> {
     /// prompt (OpenCode 1.18.33 does when it compacts after an overflow); the same words after its end are a
     /// user's. Where the session keeps no times, the prompt stands there once.
     fn own_prompts(&self) -> impl FnMut(&str, Option<i64>) -> bool {
-        let ended = ended_at(self.folder);
+        let ended = written_at(self.folder, END);
         let mut sent = false;
         move |id, at| {
             if id != self.plan.prompt {
@@ -409,12 +410,4 @@ impl Run<'_> {
             .await
             .map_err(|e| e.to_string())
     }
-}
-
-/// When the CLI of a run ended, in microseconds since 1970, by the time of its `end.json`. None: its end was
-/// not seen.
-fn ended_at(run: &Path) -> Option<i64> {
-    let modified = fs_err::metadata(run.join(END)).ok()?.modified().ok()?;
-    let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_micros()).ok()
 }
