@@ -24,6 +24,8 @@ const USAGE: &str = "rejoin: stay takes FOLDER AGENT FROM REST_MS BYTES; rejoin 
 pub(super) const NOT_TAKEN: u8 = 76;
 /// What a process may take to be there after it was started.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
+/// A process that waits for its next prompt admits us within this time.
+const ADMITS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// What a CLI calls for itself at the end of a turn is done within this time.
 const ON_ITS_WAY_OUT: Duration = Duration::from_millis(500);
@@ -182,13 +184,22 @@ fn orders(line: Option<&str>) -> Vec<Order> {
     orders
 }
 
-/// A process that was just started may not listen yet.
+/// Connects to the shim of a warm process. One that was just started may not listen yet. Any may refuse for a
+/// moment: it finds out by the folder of our own shim whether we may order it, and that shim enters the
+/// folder of its run again only after it has started us.
 async fn reach(host: &Host, is_new: bool) -> io::Result<Option<ShimLink>> {
     let begin = Instant::now();
+    let within = if is_new { STARTS_WITHIN } else { ADMITS_WITHIN };
     loop {
         let link = ShimLink::connect(&host.folder).await?;
-        let waits = is_new && !host.has_ended() && begin.elapsed() < STARTS_WITHIN;
-        if link.is_some() || !waits {
+        let gone = || {
+            if is_new {
+                host.has_ended()
+            } else {
+                host.is_gone()
+            }
+        };
+        if link.is_some() || begin.elapsed() >= within || gone() {
             return Ok(link);
         }
         tokio::time::sleep(LOOK_AGAIN).await;
