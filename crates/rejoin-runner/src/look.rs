@@ -138,6 +138,7 @@ pub async fn look(
         &config.wall,
         &Site {
             folder: here,
+            program: &binary.path,
             home: &home,
             user: var("HOME").as_deref(),
             temporary: var("TMPDIR").as_deref(),

@@ -16,6 +16,8 @@ const SYS_ADMIN: u32 = 21;
 pub(crate) struct Site<'a> {
     /// The working folder.
     pub(crate) folder: &'a Path,
+    /// The program of the CLI.
+    pub(crate) program: &'a Path,
     /// The folder in which the CLI keeps its sessions.
     pub(crate) home: &'a Path,
     /// `HOME` and `TMPDIR` of its environment.
@@ -112,6 +114,7 @@ pub fn here(config: &RunnerConfig) -> Standing {
     let temporary = config.var("TMPDIR");
     let nowhere = Site {
         folder: Path::new("/proc"),
+        program: Path::new("/proc"),
         home: Path::new("/proc"),
         user: None,
         temporary: temporary.as_deref(),
@@ -140,9 +143,12 @@ fn fits(closed: &[PathBuf], site: &Site<'_>) -> Result<Mechanism, String> {
             temporary.unwrap_or_else(|| PathBuf::from("/tmp")),
         ),
     ];
+    let program = ("the program of the agent", real(site.program));
+    let user = site.user.map(|user| ("the home", real(Path::new(user))));
+    let needed: Vec<_> = own.iter().chain([&program]).chain(&user).collect();
     for folder in closed {
         let shown = folder.display();
-        if let Some((name, path)) = own.iter().find(|(_, path)| path.starts_with(folder)) {
+        if let Some((name, path)) = needed.iter().find(|(_, path)| path.starts_with(folder)) {
             return Err(format!("{name} {} is inside {shown}", path.display()));
         }
     }
@@ -225,11 +231,19 @@ mod tests {
         };
         let site = Site {
             folder: &dir.path().join("work"),
+            program: Path::new("/proc"),
             home: Path::new("/proc"),
             user: None,
             temporary: None,
             mounts: false,
         };
+        let program = Site {
+            folder: Path::new("/proc"),
+            program: &dir.path().join("agent"),
+            ..site
+        };
+        let why = plan(&config, &program).to_string();
+        assert!(why.contains("the program of the agent"), "{why}");
         let standing = plan(&config, &site);
         let why = standing.refusal(WallMode::Required).unwrap();
         assert!(why.contains("the working folder"), "{why}");

@@ -152,6 +152,24 @@ fn a_turn_inside_the_data_folder_has_no_wall() {
     turn(&world, "echo hi", &[]);
 }
 
+/// A script beside the configuration is started, and the turn says that it has no wall.
+#[test]
+fn an_agent_inside_the_configuration_folder_has_no_wall() {
+    let Some(world) = walled() else { return };
+    let config = world.home().join(".config/rejoin");
+    std::fs::rename(world.root().join("shellcli"), config.join("shellcli")).unwrap();
+    let text = std::fs::read_to_string(config.join("config.toml")).unwrap();
+    let bin = world.root().join("shellcli").to_str().unwrap().to_owned();
+    let text = text.replace(&bin, config.join("shellcli").to_str().unwrap());
+    std::fs::write(config.join("config.toml"), text).unwrap();
+    let turn = turn(&world, "echo started", &[]);
+    assert!(
+        turn["text"].as_str().unwrap().contains("started"),
+        "{turn:#}"
+    );
+    assert!(wall_check(&turn)["ok"].is_null(), "{turn:#}");
+}
+
 #[test]
 fn a_repository_cannot_switch_it_off() {
     let Some(mut world) = walled() else { return };
