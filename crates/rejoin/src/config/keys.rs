@@ -275,6 +275,7 @@ mod tests {
                 "snapshots",
                 "serve",
                 "notify",
+                "wall",
                 "log",
                 "tier",
                 "models",
