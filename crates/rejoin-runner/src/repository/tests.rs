@@ -33,6 +33,33 @@ fn the_outermost_checkout_bounds_the_search() {
     assert!(places(&deep, Some(&deep)).is_empty());
 }
 
+/// Submodules and worktrees have a file in the place of `.git`; neither hides the checkout around it.
+#[test]
+fn a_submodule_or_worktree_does_not_bound_the_search() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    fs_err::create_dir_all(root.join("repo/.git")).unwrap();
+    for (folder, line) in [
+        ("repo/sub", "gitdir: ../.git/modules/sub\n"),
+        ("repo/.worktrees/two", "gitdir: ../../.git/worktrees/two\n"),
+    ] {
+        write(&root, &format!("{folder}/.git"), line);
+        write(
+            &root,
+            ".claude/settings.json",
+            r#"{"apiKeyHelper":"outside"}"#,
+        );
+        write(
+            &root,
+            "repo/.claude/settings.json",
+            r#"{"apiKeyHelper":"x"}"#,
+        );
+        let found = scan(adapter("claude").unwrap(), &root.join(folder), None);
+        let paths: Vec<&Path> = found.iter().map(|file| file.path.as_path()).collect();
+        assert_eq!(paths, [root.join("repo/.claude/settings.json")], "{folder}");
+    }
+}
+
 #[test]
 fn every_file_has_to_be_trusted_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
