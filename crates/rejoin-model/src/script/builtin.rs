@@ -108,10 +108,12 @@ fn calls(tools: Vec<ToolCall>) -> Step {
 }
 
 fn slow() -> Step {
+    // No two words alike: Gemini CLI takes repetition for a loop and gives up.
+    let words: Vec<String> = (1..=60).map(|n| format!("word-{n}")).collect();
     Step {
         chunks: Some(60),
         delay_ms: Some(250),
-        ..Step::text("word ".repeat(60))
+        ..Step::text(words.join(" "))
     }
 }
 
