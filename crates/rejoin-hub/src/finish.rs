@@ -250,7 +250,7 @@ impl Hub {
         };
         tx.end_turn(turn.id, turn.fence, &ending).await?;
         tx.forget_pending(turn.id).await?;
-        tx.stamp_conversation(conversation, now).await?;
+        tx.stamp_conversation(conversation, ended_at).await?;
         let ended = EventBody::TurnEnded {
             status: settled.status.to_string(),
             summary: line,

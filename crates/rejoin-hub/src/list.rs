@@ -178,7 +178,9 @@ impl Hub {
 
     /// `all`: with removed messages and earlier words.
     pub async fn whole_view(&self, c: &Conversation, all: bool) -> Result<WholeView> {
-        // First: what is accepted meanwhile may be a message without one, never the reverse.
+        // In this order: a conversation that is idle here has no turn below that was running then, and a message
+        // that is accepted meanwhile may be without its turn, never the reverse.
+        let conversation = self.conversation_view(c).await?;
         let turns = self.turn_views(c.id).await?;
         let messages = if all {
             self.all_message_views(c.id).await?
@@ -186,7 +188,7 @@ impl Hub {
             self.message_views(c.id).await?
         };
         Ok(WholeView {
-            conversation: self.conversation_view(c).await?,
+            conversation,
             messages,
             turns,
             sessions: self.session_views(c.id).await?,
