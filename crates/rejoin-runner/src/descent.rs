@@ -1,6 +1,7 @@
 //! Finds out whether a process belongs to a turn: by the marker in its environment, or in that of one
 //! of its ancestors. The shim carries the marker and is the subreaper of its turn, so a process that
-//! cleared its environment or left its parent is still found below it.
+//! cleared its environment or left its parent is still found below it. Behind a wall the environment of
+//! the shim cannot be read; its command line can.
 
 use crate::leftovers::MARKERS;
 use crate::process::tree;
@@ -22,7 +23,8 @@ pub fn of(pid: i32) -> Descent {
     if chain.peek().is_none() {
         return Descent::Gone;
     }
-    chain.find_map(marker).map_or(Descent::Free, Descent::Turn)
+    let found = chain.find_map(|pid| marker(pid).or_else(|| shim(pid)));
+    found.map_or(Descent::Free, Descent::Turn)
 }
 
 /// The turn that this process belongs to.
@@ -50,6 +52,14 @@ fn marker(pid: i32) -> Option<String> {
         let (name, value) = variable.split_once('=')?;
         MARKERS.contains(&name).then(|| value.to_owned())
     })
+}
+
+/// The command line of a shim.
+fn shim(pid: i32) -> Option<String> {
+    let mut line = Vec::new();
+    tree::read_into(pid, "cmdline", &mut line);
+    let ours = line.starts_with(b"rejoin\0shim\0");
+    ours.then(|| String::from_utf8_lossy(&line).replace('\0', " "))
 }
 
 #[cfg(test)]

@@ -52,15 +52,19 @@ pub struct Standing {
 pub fn scan(adapter: &dyn Adapter, folder: &Path, home: Option<&Path>) -> Vec<Found> {
     let places = places(folder, home);
     let found = places.iter().flat_map(|place| {
-        let read = |file: &str| read_file(&place.join(file));
-        let list = |name: &str| names(&place.join(name));
+        let Place { path, in_checkout } = place;
+        let read = |file: &str| read_file(&path.join(file));
+        let list = |name: &str| names(&path.join(name));
         let files = adapter.repository_files(&RepositoryFolder {
-            is_workdir: place == folder,
+            is_workdir: path == folder,
             read: &read,
             list: &list,
         });
-        files.into_iter().map(|file| {
-            let path = place.join(&file.path);
+        // Flags hold everywhere. Without them Gemini CLI 0.61.0 reads `.env` above a checkout, and OpenCode
+        // 1.18.33 plugins above one that git refuses.
+        let counts = |file: &RepositoryFile| *in_checkout || file.guard == Guard::Missing;
+        files.into_iter().filter(counts).map(|file| {
+            let path = path.join(&file.path);
             let bytes = read_file(&path).and_then(Result::ok);
             Found {
                 hash: bytes.map(|bytes| blake3::hash(&bytes).to_hex().to_string()),
@@ -126,10 +130,20 @@ pub fn unread_memory(
 ) -> Memory {
     let mut files = vec![];
     let mut left = LONGEST_MEMORY;
-    for place in places(folder, home) {
+    let places = places(folder, home).into_iter();
+    let places: Vec<Place> = places.take_while(|place| place.in_checkout).collect();
+    let root = places.iter().map(|place| place.path.as_path());
+    let root = root.rev().find(|place| place.join(".git").exists());
+    for Place { path: place, .. } in &places {
+        // A link may lead within the checkout, not to files that the agent could not read itself.
+        let bound = root.unwrap_or(place);
         for group in adapter.unread_memory(place == folder) {
             let mut existing = group.iter().map(|name| place.join(name));
-            let found = existing.find_map(|path| Some((read_file(&path)?.ok()?, path)));
+            let found = existing.find_map(|path| {
+                let real = fs_err::canonicalize(&path).ok()?;
+                let real = Some(real).filter(|real| real.starts_with(bound))?;
+                Some((read_file(&real)?.ok()?, path))
+            });
             let Some((bytes, path)) = found else {
                 continue;
             };
@@ -154,10 +168,17 @@ pub fn unread_memory(
     }
 }
 
-/// The working folder and those above it whose files a CLI may take for the project's: up to the
-/// outermost checkout, or outside of one up to the root. The user's home and the folders above it are
-/// not among them, even where the home is itself a checkout.
-fn places(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+/// A folder whose files a CLI may take for the project's.
+struct Place {
+    path: PathBuf,
+    /// False: the folder lies above the outermost checkout.
+    in_checkout: bool,
+}
+
+/// The working folder and those above it, up to the root. Where the user's home is among them, it and the
+/// folders above it are the user's own, even if the home is itself a checkout. Outside of a checkout every
+/// folder counts as part of one.
+fn places(folder: &Path, home: Option<&Path>) -> Vec<Place> {
     let home = home.and_then(|home| fs_err::canonicalize(home).ok());
     let above: Vec<&Path> = folder
         .ancestors()
@@ -166,10 +187,13 @@ fn places(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     // CLIs differ in what they take for a checkout: an empty `.git` stops some of them.
     let root = above.iter().rposition(|place| place.join(".git").exists());
     let count = root.map_or(above.len(), |root| root + 1);
-    let inside = above[..count]
-        .iter()
-        .take_while(|place| Some(**place) != home.as_deref());
-    inside.map(|place| place.to_path_buf()).collect()
+    let places = above.iter().enumerate().map(|(at, place)| Place {
+        path: place.to_path_buf(),
+        in_checkout: at < count,
+    });
+    places
+        .take_while(|place| Some(place.path.as_path()) != home.as_deref())
+        .collect()
 }
 
 /// Reads a regular file. Returns none if there is none or a folder has its name, and an error for

@@ -10,10 +10,11 @@ fn write(root: &Path, path: &str, text: &str) {
     fs_err::write(path, text).unwrap();
 }
 
-fn names_of(places: &[PathBuf], root: &Path) -> Vec<String> {
+fn names_of(places: &[Place], root: &Path) -> Vec<String> {
     let below = places
         .iter()
-        .filter_map(|place| place.strip_prefix(root).ok());
+        .filter(|place| place.in_checkout)
+        .filter_map(|place| place.path.strip_prefix(root).ok());
     below.map(|path| path.display().to_string()).collect()
 }
 
@@ -143,6 +144,50 @@ fn memory_of_folders_above_comes_first() {
         ]
     );
     assert_eq!(memory.own, None);
+}
+
+#[test]
+fn memory_does_not_lead_out_of_the_checkout() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    write(&root, "secret", "a key\n");
+    write(&root, "repo/AGENTS.md", "of the root\n");
+    fs_err::create_dir_all(root.join("repo/.git")).unwrap();
+    fs_err::create_dir_all(root.join("repo/sub")).unwrap();
+    let link = root.join("repo/CLAUDE.md");
+    let texts = |target: &Path| {
+        fs_err::remove_file(&link).ok();
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let claude = adapter("claude").unwrap();
+        let memory = unread_memory(claude, &root.join("repo/sub"), None, &root);
+        let texts = memory.files.into_iter().map(|file| file.text);
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(texts(Path::new("AGENTS.md")), ["of the root"]);
+    assert_eq!(texts(Path::new("../secret")), [] as [&str; 0]);
+    assert_eq!(texts(Path::new("/proc/self/environ")), [] as [&str; 0]);
+}
+
+/// Gemini CLI and OpenCode look there, and no flag keeps them from it.
+#[test]
+fn files_above_the_checkout_count_where_no_flag_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    fs_err::create_dir_all(root.join("in/.git")).unwrap();
+    write(&root, ".env", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1\n");
+    write(&root, ".opencode/plugin/evil.js", "");
+    write(&root, ".claude/settings.json", r#"{"apiKeyHelper":"x"}"#);
+    let found = |agent| {
+        let found = scan(adapter(agent).unwrap(), &root.join("in"), None);
+        let mine = found
+            .into_iter()
+            .filter(|file| file.path.starts_with(&root));
+        mine.count()
+    };
+    assert_eq!(
+        (found("gemini"), found("opencode"), found("claude")),
+        (1, 1, 0)
+    );
 }
 
 #[test]

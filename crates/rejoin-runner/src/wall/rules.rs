@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use nix::fcntl::OFlag;
 
@@ -33,14 +33,20 @@ pub(super) fn is_available() -> bool {
 pub(super) fn forbid_mounts() -> io::Result<()> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     // The right that is denied unless it is granted; the others are not even looked at.
-    let rules = rules
-        .handle_access(AccessFs::Refer)
-        .and_then(Ruleset::create);
+    let rules = rules.handle_access(AccessFs::Refer);
+    let rules = rules.and_then(keep_signals).and_then(Ruleset::create);
     let root = PathBeneath::new(path(Path::new("/"))?, AccessFs::Refer);
     let rules = rules.and_then(|rules| rules.add_rule(root));
     // As root: programs that change the user go on working.
     let rules = rules.map(|rules| rules.no_new_privs(false));
     enforced(rules.and_then(RulesetCreated::restrict_self))
+}
+
+/// Forbids signals to processes outside, where the kernel can (6.12 or newer): an agent that stops or kills its
+/// shim would outlive its turn and its limits.
+fn keep_signals(rules: Ruleset) -> Result<Ruleset, RulesetError> {
+    let rules = rules.set_compatibility(CompatLevel::BestEffort);
+    rules.scope(Scope::Signal)
 }
 
 /// Allows every access but to these folders. Their names can still be listed, and nothing new can be made
@@ -50,7 +56,8 @@ pub(super) fn allow_all_but(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> 
     let rules = rules.handle_access(AccessFs::from_all(NEEDED));
     let rules = rules.map(|rules| rules.set_compatibility(CompatLevel::BestEffort));
     let rules = rules.and_then(|rules| rules.handle_access(AccessFs::from_all(KNOWN)));
-    let rules = rules.and_then(Ruleset::create).map_err(io::Error::other)?;
+    let rules = rules.and_then(keep_signals).and_then(Ruleset::create);
+    let rules = rules.map_err(io::Error::other)?;
     let mut rules = rules.set_compatibility(CompatLevel::BestEffort);
     rules = grant(rules, path(Path::new("/"))?, AccessFs::ReadDir.into())?;
     for (file, is_folder) in beside(closed)?.iter().filter_map(|it| entry(it)) {

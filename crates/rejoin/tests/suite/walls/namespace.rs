@@ -152,6 +152,44 @@ fn a_turn_inside_the_data_folder_has_no_wall() {
     turn(&world, "echo hi", &[]);
 }
 
+/// An agent that killed its shim would leave the process tree by which it is found, one that stopped it would
+/// have no limits any more.
+#[test]
+fn shims_and_other_processes_outside_take_no_signals() {
+    let Some(world) = walled() else { return };
+    // The shell that runs the prompt is a child of the agent, whose parent is the shim.
+    let shim = "shim=$(cut -d' ' -f4 /proc/$PPID/stat); tr '\\0' ' ' < /proc/$shim/cmdline; echo; \
+        kill -9 $shim; echo killed $?; kill -STOP $shim; echo stopped $?";
+    let said = printed(&world, shim);
+    assert!(said.contains("rejoin shim"), "{said}");
+    assert!(
+        !said.contains("killed 0") && !said.contains("stopped 0"),
+        "{said}"
+    );
+    // Within its own tree it may.
+    let said = printed(&world, "sleep 60 & kill $!; echo own $?");
+    assert!(said.contains("own 0"), "{said}");
+}
+
+/// Behind the wall the environment of the shim cannot be read.
+#[test]
+fn a_detached_command_is_still_one_of_a_turn() {
+    let Some(world) = walled() else { return };
+    let out = world.work().join("out");
+    let elsewhere = world.root().join("elsewhere");
+    let line = format!(
+        "env -i PATH=\"$PATH\" HOME=/ REJOIN_HOME={} setsid -f sh -c '{REJOIN} token create evil --scope admin; echo exit $?' > {} 2>&1; \
+         while ! grep -q exit {}; do sleep 0.1; done; echo waited",
+        elsewhere.display(),
+        out.display(),
+        out.display()
+    );
+    turn(&world, &line, &[]);
+    let said = std::fs::read_to_string(&out).unwrap();
+    assert!(said.contains("this is a process of a turn"), "{said}");
+    assert!(said.trim_end().ends_with("exit 5"), "{said}");
+}
+
 /// A script beside the configuration is started, and the turn says that it has no wall.
 #[test]
 fn an_agent_inside_the_configuration_folder_has_no_wall() {
