@@ -20,14 +20,18 @@ pub(crate) fn origin(header: &str) -> Option<Url> {
 }
 
 /// True if `url` lies at or below `allowed`: the same origin, and a path that begins with whole segments of
-/// the allowed one. Neither may hold a name or password.
+/// the allowed one. Neither may hold a name or password, nor the address an encoded slash, which a server may
+/// decode to another path.
 pub(crate) fn is_below(url: &str, allowed: &str) -> bool {
     let (Some(url), Some(allowed)) = (web(url), web(allowed)) else {
         return false;
     };
     let path = allowed.path().trim_end_matches('/');
     let rest = url.path().strip_prefix(path);
-    url.origin() == allowed.origin()
+    let encoded = url.path().to_ascii_lowercase();
+    let encoded = encoded.contains("%2f") || encoded.contains("%5c");
+    !encoded
+        && url.origin() == allowed.origin()
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -109,6 +113,7 @@ mod tests {
             "https://hooks.example/other",
             "https://hooks.example/rejoin/../other",
             "https://hooks.example/rejoin/%2e%2e/other",
+            "https://hooks.example/rejoin/..%2Fother",
             "https://hooks.example.evil.example/rejoin",
             "https://hooks.example:444/rejoin",
             "http://hooks.example/rejoin",
