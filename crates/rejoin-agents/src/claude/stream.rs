@@ -109,7 +109,7 @@ impl StreamParser for Stream {
             context: self.money.context(self.model.as_deref(), results),
             used: None,
             model: self.model,
-            tools_run: self.tools.run(),
+            tools_run: self.tools.run(|id| self.control.gave_up(id)),
             trail: self.tools.trail(|id| self.control.is_denied(id)),
             withheld: self.tools.withheld(|id| self.control.waits(id)),
             denied: self.control.denied(),

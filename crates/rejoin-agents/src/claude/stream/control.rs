@@ -188,7 +188,17 @@ impl Control {
 
     /// Says whether a call still waits for a person.
     pub(super) fn waits(&self, id: &str) -> bool {
-        self.wanted.get(id).is_some_and(|wanted| !wanted.decided) && !self.is_denied(id)
+        self.is_undecided(id) && !self.is_denied(id)
+    }
+
+    /// Says whether the CLI itself denied a call for which a person had been asked, as it may when it is
+    /// interrupted meanwhile.
+    pub(super) fn gave_up(&self, id: &str) -> bool {
+        self.is_undecided(id) && self.is_denied(id)
+    }
+
+    fn is_undecided(&self, id: &str) -> bool {
+        self.wanted.get(id).is_some_and(|wanted| !wanted.decided)
     }
 
     pub(super) fn is_denied(&self, id: &str) -> bool {

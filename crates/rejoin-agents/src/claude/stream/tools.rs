@@ -109,8 +109,10 @@ impl Tools {
             .map(|call| call.name.as_str())
     }
 
-    pub(super) fn run(&self) -> u64 {
-        self.calls.len() as u64
+    /// Counts the calls, without those that never began.
+    pub(super) fn run(&self, never_began: impl Fn(&str) -> bool) -> u64 {
+        let begun = self.calls.iter().filter(|call| !never_began(&call.id));
+        begun.count() as u64
     }
 
     /// What was done: without what was not allowed.

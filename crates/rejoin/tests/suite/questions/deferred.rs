@@ -155,6 +155,10 @@ fn a_question_outlives_daemon_cli_and_home() {
         let daemon = world.serve(&[]);
         daemon.say("k", &format!("{} #s:ask please", user(2)), &[]);
         rests(&world, 1);
+        // Killed before that, the daemon leaves it to the next one.
+        wait_for("the folder of the run to be gone", 20, || {
+            world.turn_folders().is_empty().then_some(())
+        });
         daemon.kill();
         quiet(&world);
         std::fs::remove_dir_all(world.home().join(".claude")).unwrap();
