@@ -19,7 +19,7 @@ use super::there::{Following, Interrupt};
 use super::watch::Waits;
 use crate::app::App;
 use crate::at::At;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, codes};
 use crate::remote::{Ask, Remote, new_key};
 
 /// Run a message again, in a new session; what followed it is removed
@@ -88,6 +88,17 @@ pub(crate) async fn run(at: At<'_>, args: &RetryArgs) -> Result<u8> {
         At::There(remote) => there(at, remote, args, message.id, confirmed).await,
     })
     .await
+    .map_err(|failure| not_continued(failure, &format!("{name}:{}", message.seq)))
+}
+
+/// Rewords a refusal by the conversation's policy, which speaks of a new message: a retry has none.
+fn not_continued(mut failure: Failure, message: &str) -> Failure {
+    let kept = "this message was not kept";
+    failure.message = failure.message.replace(kept, "nothing was changed");
+    if failure.code == codes::CONFIRM.word {
+        return failure.try_this(format!("rejoin retry {message} --confirm"));
+    }
+    failure
 }
 
 async fn there(

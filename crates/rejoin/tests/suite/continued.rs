@@ -38,7 +38,9 @@ fn a_command_that_cannot_ask_is_refused() {
                 stderr.contains("set to ask before it is continued"),
                 "{stderr}"
             );
-            assert!(stderr.contains("--confirm"), "{stderr}");
+            let again = format!("rejoin {} ", command[0]);
+            let suggested = stderr.contains(&again) && stderr.contains("--confirm");
+            assert!(suggested, "{stderr}");
         }
         assert_eq!(messages(world), 2);
         world.run(&["send", "-k", "k", "two", "--confirm"]).ok();
