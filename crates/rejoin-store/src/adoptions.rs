@@ -43,34 +43,33 @@ impl Read {
         adoption(self, agent, session).await
     }
 
-    /// Every session that is ours in some way: of a pin in whatever state, of a run, adopted. Agent,
-    /// id and conversation, one that others were merged into in their place.
-    pub async fn known_sessions(&mut self) -> Result<Vec<(String, String, ConversationId)>> {
-        let sql = "select k.agent, k.session_id, coalesce(c.redirect_to, c.id) as conversation_id
-            from (
-                select agent, session_id, conversation_id from pins
-                union select agent, session_id, conversation_id from adoptions
-                union select t.agent, a.session_id, t.conversation_id
-                    from attempts a join turns t on t.id = a.turn_id
-            ) k join conversations c on c.id = k.conversation_id";
-        let known = rows(self, sql, vals![]).await?;
-        let read = |row: &Row| {
-            let c = ConversationId::from_uuid(row.id("conversation_id")?);
-            Ok((row.text("agent")?, row.text("session_id")?, c))
-        };
-        known.iter().map(read).collect()
+    /// Returns the conversation that a session belongs to: as that of a pin in whatever state, of a run, or
+    /// adopted. A conversation that was merged into another stands for that one.
+    pub async fn session_owner(
+        &mut self,
+        agent: &str,
+        session: &str,
+    ) -> Result<Option<ConversationId>> {
+        let sql = "select coalesce(c.redirect_to, c.id) as conversation_id from conversations c where c.id = coalesce(
+                (select conversation_id from adoptions where agent = $1 and session_id = $2),
+                (select conversation_id from pins where agent = $1 and session_id = $2),
+                (select t.conversation_id from attempts a join turns t on t.id = a.turn_id
+                    where a.session_id = $2 and t.agent = $1 limit 1))";
+        let found = one(self, sql, vals![agent, session]).await?;
+        found
+            .map(|row| Ok(ConversationId::from_uuid(row.id("conversation_id")?)))
+            .transpose()
     }
 
     /// Also of those that were merged into it.
     pub async fn adoptions_of(&mut self, c: ConversationId) -> Result<Vec<Adoption>> {
-        let sql = "select * from adoptions where conversation_id = $1
-                or conversation_id in (select id from conversations where redirect_to = $1)
-            order by agent, session_id";
-        rows(self, sql, vals![c.uuid()])
-            .await?
-            .iter()
-            .map(read)
-            .collect()
+        let merged = "select id from conversations where redirect_to = $1 order by id";
+        let sql = "select * from adoptions where conversation_id = $1 order by agent, session_id";
+        let mut all = rows(self, sql, vals![c.uuid()]).await?;
+        for row in rows(self, merged, vals![c.uuid()]).await? {
+            all.extend(rows(self, sql, vals![row.id("id")?]).await?);
+        }
+        all.iter().map(read).collect()
     }
 }
 

@@ -84,21 +84,6 @@ impl Conversation {
     }
 }
 
-/// Which conversations to list, newest first.
-#[derive(Debug, Clone, Default)]
-pub struct ListFilter {
-    pub namespace: String,
-    pub workdir: Option<String>,
-    pub agent: Option<String>,
-    /// `idle`, `queued`, `running` or `waiting`.
-    pub state: Option<String>,
-    /// Those that were put away, instead of the others.
-    pub archived: bool,
-    /// `updated_at` and id of the last one already shown.
-    pub after: Option<(i64, ConversationId)>,
-    pub limit: i64,
-}
-
 pub(crate) const STAMP: &str = "update conversations set updated_at = $2 where id = $1";
 pub(crate) const NEIGHBOURS: &str = "select handle from
     (select handle from conversations where namespace = (select namespace from conversations where handle = $1) and handle < $1 order by handle desc limit 1) as below
@@ -315,39 +300,13 @@ impl Read {
         namespace: &str,
         workdir: &str,
     ) -> Result<Option<Conversation>> {
-        let sql = "select * from conversations where namespace = $2 and workdir = $1 and redirect_to is null and archived_at is null
+        let sql = "select * from conversations where namespace = $2 and workdir = $1 and shelf = 0
             order by updated_at desc limit 1";
         one(self, sql, vals![workdir, namespace])
             .await?
             .as_ref()
             .map(read)
             .transpose()
-    }
-
-    pub async fn list_conversations(&mut self, filter: &ListFilter) -> Result<Vec<Conversation>> {
-        let sql = "select * from conversations
-            where namespace = $8 and redirect_to is null and ($7 = 1) = (archived_at is not null)
-              and ($1 is null or workdir = $1) and ($2 is null or agent = $2)
-              and ($3 is null or updated_at < $3 or (updated_at = $3 and id < $4))
-              and ($6 is null
-                or ($6 = 'running' and id in (select conversation_id from turns where status = 'running'))
-                or ($6 = 'waiting' and id in (select conversation_id from turns where status = 'waiting'))
-                or ($6 = 'queued' and id in (select conversation_id from turns where status = 'queued')
-                    and id not in (select conversation_id from turns where status in ('running', 'waiting')))
-                or ($6 = 'idle' and id not in (select conversation_id from turns where status in ('queued', 'running', 'waiting'))))
-            order by updated_at desc, id desc limit $5";
-        let (at, id) = filter.after.map(|(at, id)| (at, id.uuid())).unzip();
-        let values = vals![
-            filter.workdir.clone(),
-            filter.agent.clone(),
-            at,
-            id,
-            filter.limit,
-            filter.state.clone(),
-            i64::from(filter.archived),
-            filter.namespace.as_str(),
-        ];
-        rows(self, sql, values).await?.iter().map(read).collect()
     }
 }
 
@@ -379,7 +338,7 @@ async fn by_key(at: &mut impl Ask, namespace: &str, key: &str) -> Result<Option<
         .transpose()
 }
 
-fn read(row: &Row) -> Result<Conversation> {
+pub(crate) fn read(row: &Row) -> Result<Conversation> {
     let id = ConversationId::from_uuid(row.id("id")?);
     Ok(Conversation {
         id,

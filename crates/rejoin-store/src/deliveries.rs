@@ -58,8 +58,8 @@ impl Tx {
 
     pub async fn add_delivery(&mut self, new: &NewDelivery<'_>) -> Result<()> {
         let sql =
-            "insert into deliveries (id, turn_id, kind, target, state, tries, next_at, created_at)
-            values ($1, $2, $3, $4, 'pending', 0, $5, $5)";
+            "insert into deliveries (id, turn_id, kind, target, state, tries, next_at, created_at, namespace)
+            values ($1, $2, $3, $4, 'pending', 0, $5, $5, (select namespace from turns where id = $2))";
         let values = vals![new.id, new.turn.uuid(), new.kind, new.target, new.now];
         self.run(sql, values).await?;
         Ok(())
@@ -96,15 +96,14 @@ impl Read {
 
     /// What is to be tried now, oldest first.
     pub async fn deliveries_due(&mut self, now: i64, limit: i64) -> Result<Vec<Delivery>> {
-        let sql = "select * from deliveries where state = 'pending' and next_at <= $1 order by id limit $2";
+        let sql = "select * from deliveries where state = 'pending' and next_at <= $1 order by next_at limit $2";
         let found = rows(self, sql, vals![now, limit]).await?;
         found.iter().map(read).collect()
     }
 
     /// The newest of a namespace first.
     pub async fn deliveries(&mut self, namespace: &str, limit: i64) -> Result<Vec<Delivery>> {
-        let sql = "select d.* from deliveries d join turns t on t.id = d.turn_id
-            where t.namespace = $1 order by d.id desc limit $2";
+        let sql = "select * from deliveries where namespace = $1 order by id desc limit $2";
         let found = rows(self, sql, vals![namespace, limit]).await?;
         found.iter().map(read).collect()
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::connections::{Read, Tx};
 use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::Result;
-use crate::messages::{OUTSIDE, role_of};
+use crate::messages::role_of;
 use crate::pins::{CANDIDATES, kept, read};
 
 /// How many files that were read and are not the session are remembered.
@@ -195,8 +195,8 @@ async fn external_words(
     since: i64,
 ) -> Result<Vec<ExternalWords>> {
     let sql = "select role, text, created_at from messages
-        where conversation_id = $1 and origin = $2 and created_at >= $3 order by created_at, id";
-    rows(at, sql, vals![c.uuid(), OUTSIDE, since])
+        where conversation_id = $1 and origin = 'outside' and created_at >= $2 order by created_at, id";
+    rows(at, sql, vals![c.uuid(), since])
         .await?
         .iter()
         .map(|row| {

@@ -159,14 +159,11 @@ impl Read {
 }
 
 async fn last_seq(at: &mut impl Ask, c: ConversationId) -> Result<i64> {
-    let sql =
-        "select max(seq) as seq from messages where conversation_id = $1 and removed_at is null";
-    Ok(one(at, sql, vals![c.uuid()])
-        .await?
-        .map(|r| r.maybe_int("seq"))
-        .transpose()?
-        .flatten()
-        .unwrap_or(0))
+    // Not by `max`, which would read all of them.
+    let sql = "select seq from messages where conversation_id = $1 and seq is not null and removed_at is null
+        order by seq desc limit 1";
+    let last = one(at, sql, vals![c.uuid()]).await?;
+    last.map_or(Ok(0), |row| row.int("seq"))
 }
 
 async fn scope_before(

@@ -21,9 +21,11 @@ mod external;
 mod health;
 mod history;
 mod leases;
+mod listing;
 mod merge;
 mod messages;
 mod open;
+mod pages;
 mod pins;
 mod places;
 mod questions;
@@ -50,15 +52,17 @@ pub use blobs::{Blobs, BlobsConfig, Listed, ObjectName, Objects};
 pub use changes::{Change, Version};
 pub use chunks::{ChunkList, ChunkRef, LARGEST};
 pub use connections::{Read, Store, Tx};
-pub use conversations::{AgentSettings, Conversation, ListFilter, NewConversation, Parent};
+pub use conversations::{AgentSettings, Conversation, NewConversation, Parent};
 pub use deliveries::{Delivery, NewDelivery, Tried};
 pub use error::{Error, Result};
 pub use events::EventRow;
 pub use external::{ExternalWords, READ_ON, SentPrompt, WatchedPin};
 pub use health::Health;
 pub use history::{Page, ScopeState};
+pub use listing::ListFilter;
 pub use merge::Belongings;
 pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
+pub use pages::{End, Span};
 pub use pins::StoredPin;
 pub use questions::{NewAnswer, NewQuestion, StoredQuestion};
 pub use seal::{Sealer, Unsealed};
@@ -70,3 +74,11 @@ pub use tokens::{NewToken, Token, TokenScope};
 pub use turns::{Ending, NewTurn, StoredTurn, TurnRecord};
 pub use vault::{Keeping, Lost, Vault};
 pub use verify::{Checked, Depth, Flaw, Stock};
+
+/// Returns the statements that are put together of pieces, for the test that looks at the plan of every statement.
+#[doc(hidden)]
+pub fn composed_statements() -> Vec<&'static str> {
+    let mut all = listing::composed();
+    all.extend(search::composed());
+    all
+}

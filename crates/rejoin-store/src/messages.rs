@@ -5,7 +5,7 @@ use rejoin_core::{
 };
 
 use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::db::{Ask, Row, one, vals};
 use crate::error::{Error, Result};
 use crate::history::{Values, values_after};
 
@@ -231,31 +231,6 @@ impl Read {
             .as_ref()
             .map(read)
             .transpose()
-    }
-
-    /// With those that were removed, each behind what took its place.
-    pub async fn messages_ever(&mut self, c: ConversationId) -> Result<Vec<StoredMessage>> {
-        let sql = "select * from messages where conversation_id = $1
-            order by seq is null, seq, removed_at is not null, removed_at, id";
-        rows(self, sql, vals![c.uuid()])
-            .await?
-            .iter()
-            .map(read)
-            .collect()
-    }
-
-    /// The whole history in order, then what is queued.
-    pub async fn all_messages(
-        &mut self,
-        conversation: ConversationId,
-    ) -> Result<Vec<StoredMessage>> {
-        let sql = "select * from messages where conversation_id = $1 and removed_at is null
-            order by seq is null, seq, id";
-        rows(self, sql, vals![conversation.uuid()])
-            .await?
-            .iter()
-            .map(read)
-            .collect()
     }
 }
 

@@ -50,6 +50,14 @@ const MIGRATIONS: &[(i64, &str)] = &[
         9,
         include_str!("../../../migrations/sqlite/0009_answers.sql"),
     ),
+    (
+        10,
+        include_str!("../../../migrations/sqlite/0010_indexes.sql"),
+    ),
+    (
+        11,
+        include_str!("../../../migrations/sqlite/0011_search.sql"),
+    ),
 ];
 
 impl Store {

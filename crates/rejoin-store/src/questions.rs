@@ -171,10 +171,10 @@ impl Read {
     /// Turns that wait for a person, longest first; and those that were lost while they did, as long as
     /// nothing was said in their conversation since.
     pub async fn waiting_turns(&mut self) -> Result<Vec<TurnId>> {
-        let sql = "select id from turns where status = 'waiting'
-            union all
-            select t.id from turns t where t.status = 'lost'
-                and exists (select 1 from questions q where q.turn_id = t.id and q.state = 'gone')
+        let sql = "select id from turns where status in ('running', 'waiting') and status = 'waiting'
+            union
+            select t.id from questions q cross join turns t
+            where q.state = 'gone' and t.id = q.turn_id and t.status = 'lost'
                 and not exists (select 1 from turns n where n.conversation_id = t.conversation_id and n.id > t.id)
             order by id";
         let found = rows(self, sql, vec![]).await?;

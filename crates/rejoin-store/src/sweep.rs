@@ -222,7 +222,7 @@ struct Living {
 
 async fn living(read: &mut Read) -> Result<Vec<Living>> {
     let sql = "select id, conversation_id, pin_id, agent, state, kept, length, taken_at
-        from snapshots where manifest is not null order by id desc";
+        from snapshots where manifest is not null order by id desc /* scan: a sweep looks at all of them */";
     let found = rows(read, sql, vals![]).await?;
     let one = |row: &Row| {
         Ok(Living {

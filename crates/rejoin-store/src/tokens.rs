@@ -140,7 +140,7 @@ impl Read {
 
     /// All of them, oldest first.
     pub async fn tokens(&mut self) -> Result<Vec<Token>> {
-        let sql = "select * from tokens order by created_at, id";
+        let sql = "select * from tokens order by created_at, id /* scan: people make them */";
         rows(self, sql, vec![]).await?.iter().map(read).collect()
     }
 }

@@ -84,6 +84,9 @@ pub struct TurnRecord {
     pub notes: Vec<String>,
     /// Processes the turn had left running, ended with it.
     pub leftovers: Vec<String>,
+    /// Milliseconds that the turn took, by a clock that nobody sets. None: only its times tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
 }
 
 /// How a turn ends.
@@ -251,7 +254,8 @@ impl Tx {
 
     /// Is a turn of the conversation running, waiting or queued?
     pub async fn is_busy(&mut self, c: ConversationId) -> Result<bool> {
-        let sql = "select 1 as found from turns where conversation_id = $1 and status in ('queued', 'running', 'waiting') limit 1";
+        let sql = "select 1 as found from turns where conversation_id = $1 and status in ('running', 'waiting')
+            union all select 1 from turns where conversation_id = $1 and status = 'queued' limit 1";
         Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
     }
 
@@ -335,8 +339,9 @@ impl Read {
     /// Sum of what is known, also of what was spent before it was adopted; none if nothing is.
     pub async fn cost_of(&mut self, c: ConversationId) -> Result<Option<Micros>> {
         let sql = "select cast(sum(cost) as bigint) as cost from (
-                select cost from turns where conversation_id = $1
-                union all select outside_cost from conversations where id = $1 or redirect_to = $1) as spent";
+                select cost from conversations where id = $1
+                union all select outside_cost from conversations where id = $1
+                union all select outside_cost from conversations where redirect_to = $1) as spent";
         let row = one(self, sql, vals![c.uuid()]).await?;
         Ok(row
             .map(|r| r.maybe_int("cost"))
@@ -379,7 +384,7 @@ async fn unfinished(at: &mut impl Ask, c: ConversationId) -> Result<Option<Store
         .transpose()
 }
 
-fn read(row: &Row) -> Result<StoredTurn> {
+pub(crate) fn read(row: &Row) -> Result<StoredTurn> {
     Ok(StoredTurn {
         id: TurnId::from_uuid(row.id("id")?),
         conversation: ConversationId::from_uuid(row.id("conversation_id")?),

@@ -165,19 +165,24 @@ impl Vault {
 impl Read {
     /// The newest first; those that are gone too.
     pub async fn newest_snapshots(&mut self, most: i64) -> Result<Vec<Snapshot>> {
-        let sql = "select * from snapshots order by id desc limit $1";
+        let sql = "select * from snapshots order by id desc limit $1 /* scan: from the end, as far as the limit */";
         crate::snapshots::read_all(self, sql, vals![most]).await
     }
 
     /// All there are, oldest first.
     pub async fn snapshot_ids(&mut self) -> Result<Vec<SnapshotId>> {
-        let found = rows(self, "select id from snapshots order by id", vals![]).await?;
+        let found = rows(
+            self,
+            "select id from snapshots order by id /* scan: all are verified */",
+            vals![],
+        )
+        .await?;
         let id = |row: &Row| Ok(SnapshotId::from_uuid(row.id("id")?));
         found.iter().map(id).collect()
     }
 
     pub async fn stock(&mut self) -> Result<Stock> {
-        let sql = "select
+        let sql = "select /* scan: counts what is verified */
                 (select count(*) from snapshots where manifest is not null) as snapshots,
                 (select count(*) from snapshots where manifest is null) as expired,
                 (select count(*) from chunks) as chunks,

@@ -17,6 +17,7 @@ mod suite {
     mod open;
     mod pins;
     mod places;
+    mod plans;
     mod postgres;
     mod questions;
     mod schema;

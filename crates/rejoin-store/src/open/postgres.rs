@@ -54,6 +54,14 @@ const MIGRATIONS: &[(i64, &str)] = &[
         9,
         include_str!("../../../../migrations/postgres/0009_answers.sql"),
     ),
+    (
+        10,
+        include_str!("../../../../migrations/postgres/0010_indexes.sql"),
+    ),
+    (
+        11,
+        include_str!("../../../../migrations/postgres/0011_search.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
@@ -62,10 +70,12 @@ const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 /// The lock is waited for longer than anybody may sit on it idly. Keepalives: of a client whose machine
-/// is gone the server would otherwise hear nothing for hours.
+/// is gone the server would otherwise hear nothing for hours. A commit must outlive a crash of the server: where
+/// the server is set up otherwise, it is switched on for the session.
 const MANNERS: &str = "set lock_timeout = '20s'; set statement_timeout = '30s';
     set idle_in_transaction_session_timeout = '10s'; set client_min_messages = 'error';
-    set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3";
+    set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
+    select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
 
 /// One at a time; then against those who write, as they have it.
 const ALONE: &str = "set local statement_timeout = 0;

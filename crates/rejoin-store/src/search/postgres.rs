@@ -1,8 +1,11 @@
 //! Full text by tsvector: the same words are found as in the other engine.
+//!
+//! The engine reads every hit before it puts them in order. So the newest messages are searched first, and
+//! older ones only if there are too few hits.
 
 use super::{HIT_BEGINS, Hit, RANKED, Search, Term, hit, terms};
 use crate::connections::Read;
-use crate::db::{one, rows, vals};
+use crate::db::{Row, one, rows, vals};
 use crate::error::Result;
 
 /// The words as `rejoin_words` makes them of a message.
@@ -12,23 +15,21 @@ macro_rules! query {
     };
 }
 
-/// The best of the newest hits in the namespace. `ts_rank` looks at the message alone.
-const FOUND: &str = concat!(
-    "select id, conversation_id, seq, role, agent, created_at from (
-        select m.id, m.conversation_id, m.seq, m.role, m.agent, m.created_at, t.words
-        from messages_text t
-        join messages m on m.id = t.message_id
-        join conversations c on c.id = m.conversation_id
-        where t.words @@ ",
+/// The best of the newest hits. `$4` says which messages are searched; `ts_rank` looks at the message alone. What
+/// ends with `offset 0` is looked up for each hit.
+pub(super) const FOUND: &str = concat!(
+    "select m.id, m.conversation_id, m.seq, m.role, m.agent, m.created_at from (
+        select message_id, n, words from messages_text where words @@ (",
     query!(),
-    " and m.removed_at is null and m.seq is not null
-          and c.redirect_to is null and c.namespace = $5
-          and ($2 is null or m.agent = $2) and ($3 is null or c.workdir = $3)
-        order by m.id desc limit $6
-    ) as newest
-    order by ts_rank(words, ",
+    " && cast($4 as tsquery)) order by n desc limit $5
+    ) as t
+    cross join lateral (select * from messages where id = t.message_id and removed_at is null
+        and seq is not null offset 0) as m
+    cross join lateral (select 1 from conversations where id = m.conversation_id and redirect_to is null
+        and ($2 is null or workdir = $2) offset 0) as c
+    order by ts_rank(t.words, ",
     query!(),
-    ") desc, id desc limit $4"
+    ") desc, t.n desc limit $3 /* sort: of the newest hits */"
 );
 
 macro_rules! snippet {
@@ -44,29 +45,36 @@ macro_rules! snippet {
     };
 }
 
+pub(super) const AS_SAID: &str = snippet!("left(text, 150000)");
+/// The word stands inside a path or has marks: shown as it was found.
+pub(super) const AS_FOUND: &str = snippet!("rejoin_words(text)");
+
+/// Runs of messages that are searched one after the other: the name of a run, and the power of two that is its length.
+const RUNS: [(&str, u32); 3] = [("at0", 12), ("at1", 16), ("at2", 20)];
+
 pub(super) async fn search(read: &mut Read, search: &Search) -> Result<Vec<Hit>> {
-    let Some(query) = query(&search.text) else {
-        return Ok(vec![]);
-    };
-    let values = vals![
-        query.as_str(),
-        search.agent.clone(),
-        search.workdir.clone(),
-        search.limit,
-        search.namespace.as_str(),
-        search.limit.max(RANKED),
-    ];
+    let (mut found, mut asked) = (vec![], String::new());
+    for begins in [false, true] {
+        let Some(query) = query(&search.text, begins) else {
+            return Ok(vec![]);
+        };
+        if query == asked {
+            break;
+        }
+        asked = query;
+        found = newest(read, search, &asked).await?;
+        if found.len() as i64 >= search.limit {
+            break;
+        }
+    }
     let mut hits = vec![];
-    for row in rows(read, FOUND, values).await? {
+    for row in found {
         let id = row.id("id")?;
-        let as_said = snippet!("left(text, 150000)");
-        let mut said = one(read, as_said, vals![query.as_str(), id]).await?;
-        let shown = |row: &crate::db::Row| row.text("snippet");
+        let mut said = one(read, AS_SAID, vals![asked.as_str(), id]).await?;
+        let shown = |row: &Row| row.text("snippet");
         let marked = said.as_ref().map(shown).transpose()?;
         if !marked.is_some_and(|snippet| snippet.contains(HIT_BEGINS)) {
-            // The word stands inside a path or has marks: shown as it was found.
-            let as_found = snippet!("rejoin_words(text)");
-            said = one(read, as_found, vals![query.as_str(), id]).await?;
+            said = one(read, AS_FOUND, vals![asked.as_str(), id]).await?;
         }
         let snippet = said.as_ref().map(shown).transpose()?.unwrap_or_default();
         hits.push(hit(&row, snippet)?);
@@ -74,15 +82,63 @@ pub(super) async fn search(read: &mut Read, search: &Search) -> Result<Vec<Hit>>
     Ok(hits)
 }
 
+/// The hits in the newest messages, or in all if those hold too few.
+async fn newest(read: &mut Read, search: &Search, query: &str) -> Result<Vec<Row>> {
+    let last = one(
+        read,
+        "select last_value as n from rejoin_messages_n",
+        vec![],
+    )
+    .await?;
+    let last = last.map_or(Ok(0), |row| row.int("n"))?;
+    // Some may be of removed messages, or of another folder.
+    let spare = if search.workdir.is_some() { 100 } else { 4 };
+    let most = search.limit.max(RANKED) * spare;
+    let mut space = quoted("ns", &search.namespace);
+    if let Some(agent) = &search.agent {
+        space = format!("{space} & {}", quoted("by", agent));
+    }
+    let runs = RUNS.iter().filter(|(_, length)| last >> length > 1);
+    let runs = runs.map(|(name, length)| {
+        let run = last >> length;
+        format!("{space} & ('{name}:{run}' | '{name}:{}')", run - 1)
+    });
+    for within in runs.chain([space.clone()]) {
+        let values = vals![
+            query,
+            search.workdir.clone(),
+            search.limit,
+            within.as_str(),
+            most
+        ];
+        let found = rows(read, FOUND, values).await?;
+        if found.len() as i64 >= search.limit || within == space {
+            return Ok(found);
+        }
+    }
+    Ok(vec![])
+}
+
+/// A word of our own, as a query holds it.
+fn quoted(kind: &str, name: &str) -> String {
+    format!(
+        "'{kind}:{}'",
+        name.replace('\\', "\\\\").replace('\'', "''")
+    )
+}
+
 /// In the engine's own language; every word quoted, so that none of it is taken for an operator. None:
 /// there is nothing to look for.
-fn query(text: &str) -> Option<String> {
-    let terms: Vec<String> = terms(text).iter().filter_map(one_term).collect();
+fn query(text: &str, begins: bool) -> Option<String> {
+    let terms: Vec<String> = terms(text)
+        .iter()
+        .filter_map(|term| one_term(term, begins))
+        .collect();
     (!terms.is_empty()).then(|| terms.join(" & "))
 }
 
 /// Signs part words, as in what was said; the parts of a term stand side by side.
-fn one_term(term: &Term) -> Option<String> {
+fn one_term(term: &Term, begins: bool) -> Option<String> {
     let parts = term
         .text
         .split(|c: char| c.is_whitespace() || c.is_ascii_punctuation() || c.is_control());
@@ -90,23 +146,25 @@ fn one_term(term: &Term) -> Option<String> {
         .filter(|part| part.chars().any(char::is_alphanumeric))
         .map(|part| format!("'{part}'"))
         .collect();
-    let tail = if term.begins { ":*" } else { "" };
+    let tail = if begins && term.begins { ":*" } else { "" };
     (!parts.is_empty()).then(|| format!("({}{tail})", parts.join(" <-> ")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::query;
+    use super::{query, quoted};
 
     #[test]
     fn words_are_never_operators() {
-        let asked = |text| query(text).unwrap_or_default();
-        assert_eq!(asked("a | b*"), "('a':*) & ('b':*)");
+        let asked = |text| query(text, true).unwrap_or_default();
+        assert_eq!(asked("abc | bcd*"), "('abc':*) & ('bcd':*)");
         assert_eq!(
             asked("it's \"two words\""),
             "('it' <-> 's':*) & ('two' <-> 'words')"
         );
         assert_eq!(asked("!a'b\\c:*"), "('a' <-> 'b' <-> 'c':*)");
         assert_eq!(asked(" - \" \0 & "), "");
+        assert_eq!(query("abc", false).unwrap_or_default(), "('abc')");
+        assert_eq!(quoted("ns", "a'b\\"), r"'ns:a''b\\'");
     }
 }

@@ -48,7 +48,7 @@ impl Reach {
 
     /// What was added since. What this transaction then removes, nobody can have begun to name.
     pub(super) async fn catch_up(&mut self, tx: &mut Tx) -> Result<()> {
-        let sql = "select id from snapshots where manifest is not null";
+        let sql = "select id from snapshots where manifest is not null /* scan: a sweep looks at all of them */";
         for row in &rows(tx, sql, vals![]).await? {
             let id = SnapshotId::from_uuid(row.id("id")?);
             if !self.read.contains(&id)
