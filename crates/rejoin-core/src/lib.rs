@@ -56,5 +56,5 @@ pub use situation::{
 pub use summary::{SummaryFacts, summary};
 pub use transcript::{Budget, Record, TranscriptBuilder, tokens_of};
 pub use turn::TurnStatus;
-pub use usage::{Context, Cost, Micros, Price, TotalsScope, Usage};
+pub use usage::{Context, Cost, Counts, Micros, Price, TotalsScope, Usage};
 pub use window::known_window;

@@ -93,8 +93,8 @@ pub enum PinEffect {
 }
 
 impl Class {
-    /// What to type next, with `CONV` for the conversation. The message is kept, so asking to go on
-    /// is enough wherever the same may work now.
+    /// Returns the command to try next, with `CONV` for the conversation, `MESSAGE` for the failed message and
+    /// `OTHER` for another agent. The message is kept, so asking to go on is enough wherever the same may work now.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Transient
@@ -103,7 +103,7 @@ impl Class {
             | Self::Poisoned
             | Self::Interrupted
             | Self::NotRecorded => r#"rejoin send -c CONV "please go on""#,
-            Self::Quota => r#"rejoin send -c CONV "please go on" later, or now with -a OTHER"#,
+            Self::Quota => "rejoin retry MESSAGE, or -a OTHER",
             Self::Auth | Self::NotStarted => "rejoin doctor",
             Self::InvalidRequest | Self::Crashed | Self::Unknown => "rejoin explain CONV",
             Self::DiskFull => "df -h",
@@ -116,9 +116,14 @@ impl Class {
         }
     }
 
-    /// The same for a conversation by its name.
-    pub fn advise(self, conversation: &str) -> String {
-        self.advice().replace("CONV", conversation)
+    /// Returns [`Self::advice`] for the message `reference` (`tmqx:25`), which `agent` did not answer.
+    pub fn advise(self, reference: &str, agent: &str) -> String {
+        let conversation = reference.split(':').next().unwrap_or(reference);
+        let other = if agent == "claude" { "codex" } else { "claude" };
+        self.advice()
+            .replace("CONV", conversation)
+            .replace("MESSAGE", reference)
+            .replace("OTHER", other)
     }
 
     pub fn on_session(self) -> PinEffect {

@@ -16,6 +16,8 @@ pub struct Situation<'a> {
     pub capability: Capability<'a>,
     /// The model asked for; none: the agent's own choice.
     pub model: Option<&'a str>,
+    /// The context window of the model that will run. None: unknown, so the one that the session reported counts.
+    pub window: Option<u64>,
     pub envelope: EnvelopeFact<'a>,
     pub pin: Option<PinFacts<'a>>,
 }
@@ -113,6 +115,8 @@ pub struct PinFacts<'a> {
     pub elsewhere: bool,
     /// A process that is not ours is writing it.
     pub in_use: Option<u32>,
+    /// False: the agent leaves no trace of a process that has a session open, so `in_use` cannot name one.
+    pub writers_visible: bool,
     /// It belongs to the conversation of this name, of which this one is a fork: only its confirmed
     /// bytes are copied, so whoever goes on with it meanwhile does not matter. `session` speaks of
     /// those bytes alone, and no snapshot takes their place.

@@ -261,6 +261,7 @@ mod tests {
                 cache_read: 30_070,
                 cache_write: 0,
                 output: 405,
+                ..Usage::default()
             }),
             cost: Cost::Known(Micros(21_000)),
             fresh_estimate: Some(Micros(120_000)),
@@ -335,7 +336,7 @@ mod tests {
             status: TurnStatus::Failed,
             failure: Some(&failure),
             reference: "tmqx:25",
-            notes: &["rejoin retry tmqx:25, or -a codex".to_owned()],
+            notes: &[failure.class.advise("tmqx:25", "claude")],
             ..facts()
         };
         assert_eq!(

@@ -1,17 +1,98 @@
 //! Tokens and money of a turn. Money is integer micro-dollars, or unknown; never a bare zero that
 //! means "we do not know".
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one turn. `input` excludes cache reads and writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+/// Tokens of one turn. `input` excludes cache reads and writes. In JSON a count that its CLI did not report
+/// is null. Two are equal if their counts are.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(from = "Counts", into = "Counts")]
 pub struct Usage {
     pub input: u64,
     pub cache_read: u64,
     pub cache_write: u64,
     pub output: u64,
+    /// Which counts the CLI reported. Tells a reported zero from silence.
+    pub reported: Reported,
 }
+
+/// The counts that a CLI reported, by name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reported {
+    input: bool,
+    cache_read: bool,
+    cache_write: bool,
+    output: bool,
+}
+
+/// Counts as a CLI reports them: none where it is silent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    #[serde(default)]
+    pub input: Option<u64>,
+    #[serde(default)]
+    pub cache_read: Option<u64>,
+    #[serde(default)]
+    pub cache_write: Option<u64>,
+    #[serde(default)]
+    pub output: Option<u64>,
+}
+
+impl From<Counts> for Usage {
+    fn from(counts: Counts) -> Self {
+        Self {
+            input: counts.input.unwrap_or(0),
+            cache_read: counts.cache_read.unwrap_or(0),
+            cache_write: counts.cache_write.unwrap_or(0),
+            output: counts.output.unwrap_or(0),
+            reported: Reported {
+                input: counts.input.is_some(),
+                cache_read: counts.cache_read.is_some(),
+                cache_write: counts.cache_write.is_some(),
+                output: counts.output.is_some(),
+            },
+        }
+    }
+}
+
+impl From<Usage> for Counts {
+    fn from(usage: Usage) -> Self {
+        let known = |count: u64, reported: bool| (count > 0 || reported).then_some(count);
+        let reported = usage.reported;
+        Self {
+            input: known(usage.input, reported.input),
+            cache_read: known(usage.cache_read, reported.cache_read),
+            cache_write: known(usage.cache_write, reported.cache_write),
+            output: known(usage.output, reported.output),
+        }
+    }
+}
+
+#[expect(
+    clippy::missing_fields_in_debug,
+    reason = "the counts are what one looks for"
+)]
+impl fmt::Debug for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Usage")
+            .field("input", &self.input)
+            .field("cache_read", &self.cache_read)
+            .field("cache_write", &self.cache_write)
+            .field("output", &self.output)
+            .finish()
+    }
+}
+
+impl PartialEq for Usage {
+    fn eq(&self, other: &Self) -> bool {
+        let counts = |it: &Self| (it.input, it.cache_read, it.cache_write, it.output);
+        counts(self) == counts(other)
+    }
+}
+
+impl Eq for Usage {}
 
 impl Usage {
     pub fn add(&mut self, other: Self) {
@@ -19,6 +100,10 @@ impl Usage {
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.output = self.output.saturating_add(other.output);
+        self.reported.input |= other.reported.input;
+        self.reported.cache_read |= other.reported.cache_read;
+        self.reported.cache_write |= other.reported.cache_write;
+        self.reported.output |= other.reported.output;
     }
 
     /// The turn's own share of the counts its CLI reported. `before` is what the session had
@@ -31,6 +116,7 @@ impl Usage {
                 cache_read: total.cache_read.checked_sub(before.cache_read)?,
                 cache_write: total.cache_write.checked_sub(before.cache_write)?,
                 output: total.output.checked_sub(before.output)?,
+                reported: total.reported,
             }),
             // Of a new session both are the same.
             (TotalsScope::Unproven, Some(before)) if before == Self::default() => Some(total),
@@ -149,7 +235,29 @@ pub struct Context {
 mod tests {
     use super::*;
 
-    /// C-34..C-39: $0.03, $0.47 and $2.00 stay apart, whichever way the CLI counts.
+    /// C-34, C-36, C-37, C-39: $0.03, $0.47 and $2.00 stay apart, whichever way the CLI counts.
+    #[test]
+    fn silence_is_null_and_a_reported_zero_is_not() {
+        let counts = Counts {
+            input: Some(5),
+            cache_read: Some(0),
+            ..Counts::default()
+        };
+        let mut usage = Usage::default();
+        usage.add(Usage::from(counts));
+        let json = serde_json::to_string(&usage).unwrap();
+        assert_eq!(
+            json,
+            r#"{"input":5,"cache_read":0,"cache_write":null,"output":null}"#
+        );
+        let back: Usage = serde_json::from_str(&json).unwrap();
+        assert_eq!(Counts::from(back), counts);
+        let old = r#"{"input":5,"cache_read":0,"cache_write":0,"output":0}"#;
+        let old: Usage = serde_json::from_str(old).unwrap();
+        assert_eq!(Counts::from(old).output, Some(0));
+        assert_eq!(old, usage);
+    }
+
     #[test]
     fn cost_is_the_turns_own() {
         let micros = |d| Micros::from_dollars(d).unwrap();
@@ -212,6 +320,7 @@ mod tests {
             output: 200,
             cache_read: 10_000,
             cache_write: 0,
+            ..Usage::default()
         };
         assert_eq!(price.of(usage), Some(Micros(3000 + 3000 + 3000)));
         let written = Usage {

@@ -9,6 +9,7 @@ use crate::situation::{
     AfterCompaction, Capability, EnvelopeFact, FolderFact, ModelChange, PinFacts, Prefix,
     SessionFact, Situation, SnapshotFact,
 };
+use crate::usage::Context;
 
 pub(super) const COUNT: usize = GUARDS.len();
 
@@ -198,7 +199,11 @@ fn provider<'a>(s: &Situation<'a>) -> Answer<'a> {
 }
 
 fn context<'a>(s: &Situation<'a>) -> Answer<'a> {
-    with_pin(s, |facts| match facts.pin.context {
+    let of_model = |context: Context| Context {
+        window: s.window.unwrap_or(context.window),
+        ..context
+    };
+    with_pin(s, |facts| match facts.pin.context.map(of_model) {
         Some(context) if context.window > 0 => {
             let limit = s.policy.context_threshold;
             let evidence = Evidence::Context { context, limit };
@@ -242,6 +247,9 @@ fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
 fn in_use<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| match (facts.forked_from, facts.in_use) {
         (Some(_), _) => Answer::Ok(Evidence::Text("a copy is written, not the session itself")),
+        (None, None) if !facts.writers_visible => Answer::Ok(Evidence::Text(
+            "unknown: the agent leaves no trace of who has it open",
+        )),
         (None, None) => Answer::Ok(Evidence::Text("nobody else is writing it")),
         (None, Some(pid)) => Answer::No(Reason::InUse, Evidence::InUse { pid }),
     })

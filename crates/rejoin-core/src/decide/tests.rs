@@ -116,6 +116,7 @@ impl Bench {
             runtime: &self.runtimes[case.runtime as usize],
             capability: case.capability,
             model: case.model.1,
+            window: None,
             envelope: case.envelope,
             pin: case.pinned().then_some(PinFacts {
                 pin: &self.pin,
@@ -137,6 +138,7 @@ impl Bench {
                 },
                 elsewhere: case.elsewhere,
                 in_use: case.in_use,
+                writers_visible: true,
                 forked_from: None,
             }),
         }
@@ -326,6 +328,23 @@ fn the_context_threshold_is_the_configured_one() {
     assert_eq!(verdict(160_000, 0.80), Verdict::Reseeded);
     assert_eq!(verdict(150_000, 0.70), Verdict::Reseeded);
     assert_eq!(verdict(139_999, 0.70), Verdict::Resumed);
+}
+
+/// The window of the model that will run counts, not of the one that ran.
+#[test]
+fn the_context_is_compared_with_the_window_of_the_next_model() {
+    let mut bench = Bench::new();
+    let mut verdict = |window| {
+        let mut s = bench.situation(&Case {
+            context: Some((100_000, 1_000_000)),
+            ..Case::fine()
+        });
+        s.window = window;
+        decide(&s).plan.unwrap().verdict()
+    };
+    assert_eq!(verdict(None), Verdict::Resumed);
+    assert_eq!(verdict(Some(200_000)), Verdict::Resumed);
+    assert_eq!(verdict(Some(125_000)), Verdict::Reseeded);
 }
 
 /// Promise 6: what was seen, in words, also by the guards behind the one that failed.

@@ -9,6 +9,7 @@ fn spent(new: u64, cached: u64, output: u64) -> Spent {
             cache_write: new - 10.min(new),
             cache_read: cached,
             output,
+            ..Usage::default()
         },
         cost: Micros(micros as i64),
         resumed: cached > 0,

@@ -200,6 +200,7 @@ impl World {
             snapshot: snapshot(slot, &scoped, turn.snapshots),
             elsewhere: false,
             in_use: against(Obstacle::InUse).then_some(9),
+            writers_visible: true,
             forked_from: None,
         });
         let runtime = runtime(if against(Obstacle::OlderRuntime) {
@@ -226,6 +227,7 @@ impl World {
                 Capability::Probed
             },
             model: None,
+            window: None,
             envelope: EnvelopeFact::Expressible,
             pin: facts,
         });
