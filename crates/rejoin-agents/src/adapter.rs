@@ -97,6 +97,17 @@ pub trait Adapter: Send + Sync {
         vec![]
     }
 
+    /// Names the folder of definitions that the CLI looks for beneath the working folder too.
+    fn nested_folder(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Finds the definitions in a folder beneath the working folder that holds
+    /// [`nested_folder`](Self::nested_folder).
+    fn nested_files(&self, _folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        vec![]
+    }
+
     /// Returns the files of a repository that create the file `marker` wherever [`Guard::Flags`] does not
     /// hold, for the proof of a binary. Empty: no file of a repository is guarded by flags.
     ///
@@ -297,6 +308,11 @@ pub trait Adapter: Send + Sync {
     /// there, empty.
     fn litter(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Returns whether the sandbox also makes these folders in `/tmp` and `TMPDIR`, which it may write to.
+    fn litters_temporary(&self) -> bool {
+        false
     }
 
     /// Reads on in a session from `cursor` (the confirmed end), or from its beginning.

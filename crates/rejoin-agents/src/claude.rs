@@ -90,6 +90,14 @@ impl Adapter for Claude {
         settings["sandbox"]["enabled"] == true
     }
 
+    fn nested_folder(&self) -> Option<&'static str> {
+        Some(repository::NESTED)
+    }
+
+    fn nested_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        repository::definitions(folder)
+    }
+
     fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
         repository::files(folder)
     }

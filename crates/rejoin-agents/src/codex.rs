@@ -214,6 +214,10 @@ impl Adapter for Codex {
         &[".agents", ".aws", ".codex", ".git"]
     }
 
+    fn litters_temporary(&self) -> bool {
+        true
+    }
+
     /// What was archived there is not resumed (0.166.0), so it is not listed.
     fn own_sessions(
         &self,

@@ -3,16 +3,28 @@
 //! A repository is data until its user trusts it (`rejoin trust`). Until then each run keeps the CLI
 //! from these files ([`Guard::Flags`]), or the turn is refused ([`Guard::Missing`]).
 
+mod effects;
+
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value};
+
+use self::effects::effects;
 
 /// Whether a repository's own configuration counts in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RepositoryConfig {
     #[default]
     Ignored,
+    /// Ignored, and the repository defines skills, which some CLIs offer the model even so.
+    IgnoredWithSkills,
     /// The user trusts every one of its files as they are now.
     Obeyed,
+}
+
+impl RepositoryConfig {
+    pub fn is_obeyed(self) -> bool {
+        self == Self::Obeyed
+    }
 }
 
 /// Keeps a CLI from obeying a file.
@@ -29,9 +41,17 @@ pub enum Guard {
 pub struct RepositoryFile {
     /// Path beneath the folder that was asked about.
     pub path: String,
-    /// One entry for each thing the file sets, for people: `hooks.Stop: ./check.sh`.
+    /// One entry for each thing the file sets, whole, for people: ``hooks.Stop: runs `./check.sh` ``.
     pub effects: Vec<String>,
     pub guard: Guard,
+}
+
+impl RepositoryFile {
+    /// Returns true for a file beneath a folder of skills.
+    pub fn is_skill(&self) -> bool {
+        let mut parts = self.path.split('/');
+        parts.any(|part| matches!(part, "skill" | "skills"))
+    }
 }
 
 /// Memory files that a CLI leaves unread in a run that ignores the repository's configuration, from the
@@ -73,12 +93,9 @@ pub struct RepositoryFolder<'a> {
     pub list: &'a dyn Fn(&str) -> Vec<String>,
 }
 
-/// Folders of definitions are walked so deep, and so many files of them are listed.
+/// Folders of definitions are walked so deep, and so many of their entries are looked at.
 const DEPTH: usize = 6;
 const MOST: usize = 2000;
-
-/// Longest text of a value that is shown as one effect.
-const SHOWN: usize = 300;
 
 impl RepositoryFolder<'_> {
     /// Finds a settings file by `path` and lists its effects: every key but `harmless` ones. A file
@@ -106,90 +123,51 @@ impl RepositoryFolder<'_> {
         })
     }
 
-    /// Lists every file beneath a folder, each with the same effect.
+    /// Lists every file beneath a folder, each with the same effect. A folder that lies too deep, or is
+    /// reached after too many entries, is listed itself: it cannot be read, and so not be trusted.
     pub(crate) fn each(&self, folder: &str, guard: Guard, effect: &str) -> Vec<RepositoryFile> {
-        let mut paths = vec![];
-        self.walk(folder, DEPTH, &mut paths);
-        paths
+        let mut walk = Walk {
+            paths: vec![],
+            left: MOST,
+        };
+        self.walk(folder, DEPTH, &mut walk);
+        walk.paths
             .into_iter()
-            .map(|path| RepositoryFile {
+            .map(|(path, whole)| RepositoryFile {
                 path,
-                effects: vec![effect.to_owned()],
+                effects: vec![if whole {
+                    effect.to_owned()
+                } else {
+                    format!("{effect}; holds more files or deeper folders than are looked at")
+                }],
                 guard,
             })
             .collect()
     }
 
-    fn walk(&self, folder: &str, depth: usize, paths: &mut Vec<String>) {
+    fn walk(&self, folder: &str, depth: usize, walk: &mut Walk) {
         for name in (self.list)(folder) {
+            if walk.left == 0 {
+                walk.paths.push((folder.to_owned(), false));
+                return;
+            }
+            walk.left -= 1;
             let path = format!("{folder}/{name}");
             // A name that is not UTF-8 cannot be read by it, but the CLI may.
             let is_file = (self.read)(&path).is_some() || name.contains('\u{fffd}');
             if is_file || depth == 0 {
-                paths.push(path);
-            } else if paths.len() < MOST {
-                self.walk(&path, depth - 1, paths);
+                walk.paths.push((path, is_file));
+            } else {
+                self.walk(&path, depth - 1, walk);
             }
         }
     }
 }
 
-/// One entry for a plain value, one for each member of a table.
-fn effects(key: &str, value: &Value) -> Vec<String> {
-    match value {
-        Value::Object(members) if !members.is_empty() => members
-            .iter()
-            .map(|(name, inner)| format!("{key}.{name}: {}", shown(inner)))
-            .collect(),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => vec![format!("{key}: {}", shown(value))],
-    }
-}
-
-/// The commands of a hook or server, else the value as JSON, cut where it is long.
-fn shown(value: &Value) -> String {
-    let mut commands = vec![];
-    collect_commands(value, &mut commands);
-    let text = match (value, commands.is_empty()) {
-        (_, false) => format!("runs {}", commands.join("; ")),
-        (Value::String(text), true) => text.clone(),
-        (_, true) => value.to_string(),
-    };
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
-/// Collects every `command` member, with the `args` beside it.
-fn collect_commands(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| collect_commands(item, found)),
-        Value::Object(members) => {
-            let words = |value: &Value| match value {
-                Value::String(text) => vec![text.clone()],
-                Value::Array(items) => items
-                    .iter()
-                    .filter_map(|item| item.as_str().map(str::to_owned))
-                    .collect(),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => vec![],
-            };
-            if let Some(command) = members.get("command") {
-                let args = members.get("args").map(words).unwrap_or_default();
-                let line: Vec<String> = words(command).into_iter().chain(args).collect();
-                found.push(format!("`{}`", line.join(" ")));
-                return;
-            }
-            members
-                .values()
-                .for_each(|inner| collect_commands(inner, found));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+/// Files found so far, false for a folder that was not looked into, and how many entries may follow.
+struct Walk {
+    paths: Vec<(String, bool)>,
+    left: usize,
 }
 
 /// Parses JSON, with whatever else `options` allow. An empty file is an empty table.
@@ -248,28 +226,17 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn commands_of_hooks_and_servers_are_shown() {
-        let text = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"./a.sh"},{"command":"b"}]}]},
-            "apiKeyHelper":"./key.sh","mcpServers":{"x":{"command":"npx","args":["-y","evil"]}},"n":{}}"#;
-        let shown: Vec<String> = jsonc(text.as_bytes(), &ParseOptions::default())
-            .unwrap()
-            .iter()
-            .flat_map(|(key, value)| effects(key, value))
-            .collect();
-        assert_eq!(
-            shown,
-            [
-                "apiKeyHelper: ./key.sh",
-                "hooks.Stop: runs `./a.sh`; `b`",
-                "mcpServers.x: runs `npx -y evil`",
-                "n: {}",
-            ]
+    fn folders_that_are_not_looked_into_are_listed() {
+        let deep = format!("x/{}f", "a/".repeat(DEPTH + 2));
+        let deep = found(&[(&deep, "")], true, |folder| {
+            folder.each("x", Guard::Flags, "e")
+        });
+        assert!(
+            deep.ends_with("a [Flags] e; holds more files or deeper folders than are looked at")
         );
-    }
-
-    #[test]
-    fn long_values_are_cut_between_characters() {
-        let text = "é".repeat(SHOWN + 5);
-        assert_eq!(shown(&Value::from(text)).chars().count(), SHOWN + 1);
+        let names: Vec<String> = (0..MOST + 5).map(|n| format!("x/{n}/f")).collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+        let many = found(&files, true, |folder| folder.each("x", Guard::Flags, "e"));
+        assert!(many.contains("x [Flags] e; holds more"), "{many}");
     }
 }

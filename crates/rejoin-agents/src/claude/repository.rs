@@ -26,27 +26,64 @@ const SETTINGS: &[&str] = &[".claude/settings.json", ".claude/settings.local.jso
 /// Keys that only concern looks.
 const HARMLESS: &[&str] = &["$schema", "outputStyle", "theme", "spinnerTipsEnabled"];
 
+/// Further files that name programs or prompts.
+const FILES: &[(&str, &str)] = &[
+    (".claude/launch.json", "runs the programs in it"),
+    (".claude/loop.md", "defines a prompt that is repeated"),
+    (".claude/scheduled_tasks.json", "runs prompts at set times"),
+];
+
+/// Holds definitions, also in folders beneath the working folder.
+pub(super) const NESTED: &str = ".claude";
+
 /// Folders of definitions whose headers may name hooks, servers, tools and commands.
 const DEFINITIONS: &[(&str, &str)] = &[
-    (".claude/agents", "defines a sub-agent"),
-    (".claude/commands", "defines a command"),
-    (".claude/skills", "defines a skill"),
+    (".claude/output-styles", "defines a style of answers"),
+    (".claude/plugins", "runs a plugin"),
+    (".claude/routines", "defines a routine, runs what it names"),
+    (".claude/workflows", "runs a workflow"),
+    (
+        ".claude/agents",
+        "defines a sub-agent, runs its hooks and servers",
+    ),
+    (
+        ".claude/commands",
+        "defines a command, runs the shell commands in it",
+    ),
+    (
+        ".claude/skills",
+        "defines a skill, runs its hooks and shell commands",
+    ),
 ];
 
 pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
     let parse = |bytes: &[u8]| jsonc(bytes, &ParseOptions::default());
     let settings = SETTINGS.iter().copied().chain([".mcp.json"]);
     let settings = settings.filter_map(|path| folder.settings(path, Guard::Flags, HARMLESS, parse));
-    let definitions = DEFINITIONS
+    let tasks = FILES.iter().filter_map(|(path, effect)| {
+        let _found = (folder.read)(path)?;
+        Some(RepositoryFile {
+            path: (*path).to_owned(),
+            effects: vec![(*effect).to_owned()],
+            guard: Guard::Flags,
+        })
+    });
+    settings.chain(tasks).chain(definitions(folder)).collect()
+}
+
+/// Finds the definitions of a folder. The CLI takes those of folders beneath the working folder in as
+/// soon as it reads a file there (2.1.325).
+pub(super) fn definitions(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+    DEFINITIONS
         .iter()
-        .flat_map(|(path, effect)| folder.each(path, Guard::Flags, effect));
-    settings.chain(definitions).collect()
+        .flat_map(|(path, effect)| folder.each(path, Guard::Flags, effect))
+        .collect()
 }
 
 /// Arguments that keep the CLI from the repository's configuration but not from its memory. The
 /// memory that the CLI leaves unread goes into the system prompt.
 pub(super) fn flags(config: RepositoryConfig, folder: &str, memory: &Memory) -> Vec<String> {
-    if config == RepositoryConfig::Obeyed {
+    if config.is_obeyed() {
         return vec![];
     }
     let mut flags = ["--setting-sources", "user", "--add-dir", folder]
@@ -59,7 +96,7 @@ pub(super) fn flags(config: RepositoryConfig, folder: &str, memory: &Memory) -> 
 }
 
 pub(super) fn env(config: RepositoryConfig) -> Option<(String, String)> {
-    (config == RepositoryConfig::Ignored).then(|| (MEMORY.to_owned(), "1".to_owned()))
+    (!config.is_obeyed()).then(|| (MEMORY.to_owned(), "1".to_owned()))
 }
 
 /// A repository that runs `touch MARKER` in every way this CLI knows.
@@ -111,8 +148,8 @@ mod tests {
         .claude/settings.json [Flags] env.A: b | hooks.Stop: runs `a`
         .claude/settings.local.json [Flags] cannot be read: it is not JSON: Expected colon after the string or word in object property on line 1 column 8
         .mcp.json [Flags] mcpServers.s: runs `npx x`
-        .claude/agents/y.md [Flags] defines a sub-agent
-        .claude/skills/x/SKILL.md [Flags] defines a skill
+        .claude/agents/y.md [Flags] defines a sub-agent, runs its hooks and servers
+        .claude/skills/x/SKILL.md [Flags] defines a skill, runs its hooks and shell commands
         ");
         assert_eq!(
             found(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_core::Usage;
+use rejoin_core::{Counts, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -103,12 +103,12 @@ pub(super) struct Tokens {
 
 impl From<Tokens> for Usage {
     fn from(tokens: Tokens) -> Self {
-        Self {
-            input: tokens.input.unwrap_or(0),
-            cache_read: tokens.cache_read.unwrap_or(0),
-            cache_write: tokens.cache_write.unwrap_or(0),
-            output: tokens.output.unwrap_or(0),
-        }
+        Self::from(Counts {
+            input: tokens.input,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write,
+            output: tokens.output,
+        })
     }
 }
 

@@ -58,7 +58,8 @@ pub(super) fn settings(order: &RunOrder<'_>) -> Vec<String> {
     ];
     let flags = settings
         .into_iter()
-        .chain(repository::instructions(order.memory));
+        .chain(repository::instructions(order.memory))
+        .chain(repository::without_skills(order.repository));
     flags.flat_map(|it| ["-c".to_owned(), it]).collect()
 }
 

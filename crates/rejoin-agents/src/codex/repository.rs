@@ -12,6 +12,8 @@ const HARMLESS: &[&str] = &["tui", "file_opener", "hide_agent_reasoning"];
 const CONFIG: &str = ".codex/config.toml";
 const HOOKS: &str = ".codex/hooks.json";
 
+const SKILLS: &[&str] = &[".agents/skills", ".codex/skills"];
+
 /// Left unread in a folder that is not trusted (0.166.0). The first that exists counts.
 pub(super) const MEMORY: &[&[&str]] = &[&["AGENTS.override.md", "AGENTS.md"]];
 
@@ -37,11 +39,14 @@ pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
     let hooks = folder.settings(HOOKS, Guard::Flags, &[], hooks);
     let rules = folder.each(".codex/rules", Guard::Flags, "allows commands");
     let agents = folder.each(".codex/agents", Guard::Flags, "defines a sub-agent");
+    let skills = SKILLS.iter();
+    let skills = skills.flat_map(|path| folder.each(path, Guard::Flags, "offers a skill"));
     config
         .into_iter()
         .chain(hooks)
         .chain(rules)
         .chain(agents)
+        .chain(skills)
         .collect()
 }
 
@@ -53,9 +58,16 @@ fn toml(bytes: &[u8]) -> Result<Map<String, Value>, String> {
 /// The level of trust that a run names for the working folder and those above.
 pub(super) fn level(config: RepositoryConfig) -> &'static str {
     match config {
-        RepositoryConfig::Ignored => "untrusted",
+        RepositoryConfig::Ignored | RepositoryConfig::IgnoredWithSkills => "untrusted",
         RepositoryConfig::Obeyed => "trusted",
     }
+}
+
+/// The setting that keeps skills from the model, those of the user included. The level of trust does
+/// not keep a repository's away (0.166.0).
+pub(super) fn without_skills(config: RepositoryConfig) -> Option<String> {
+    let without = config == RepositoryConfig::IgnoredWithSkills;
+    without.then(|| "skills.include_instructions=false".to_owned())
 }
 
 /// A repository that runs `touch MARKER` in every way that the level of trust keeps away.

@@ -8,7 +8,7 @@
 use rejoin_core::PermissionMode;
 
 use super::command::projects;
-use super::permission;
+use super::{permission, repository};
 use crate::order::CommandSpec;
 use crate::terminal::TerminalOrder;
 
@@ -35,6 +35,9 @@ pub(super) fn command(order: &TerminalOrder<'_>) -> Result<CommandSpec, String> 
         // Then it asks whether to open the folder restricted; else what the user trusts counts, and it
         // asks about a folder that it does not know.
         add("-c", &projects(order.folder, order.repository));
+    }
+    if let Some(setting) = repository::without_skills(order.repository) {
+        add("-c", &setting);
     }
     if order.help.contains(ALONE) {
         args.push(ALONE.into());

@@ -1,6 +1,6 @@
 //! The lines of `codex exec --json`, as far as they are used. Unknown fields are ignored.
 
-use rejoin_core::Usage;
+use rejoin_core::{Counts, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -68,9 +68,9 @@ pub(super) struct Tokens {
     #[serde(rename = "input_tokens", alias = "inputTokens")]
     pub(super) input: u64,
     #[serde(rename = "cached_input_tokens", alias = "cachedInputTokens")]
-    cached: u64,
+    cached: Option<u64>,
     #[serde(rename = "cache_write_input_tokens", alias = "cacheWriteInputTokens")]
-    written: u64,
+    written: Option<u64>,
     #[serde(rename = "output_tokens", alias = "outputTokens")]
     output: u64,
     #[serde(rename = "total_tokens", alias = "totalTokens")]
@@ -79,12 +79,13 @@ pub(super) struct Tokens {
 
 impl From<Tokens> for Usage {
     fn from(tokens: Tokens) -> Self {
-        let cached = tokens.cached.saturating_add(tokens.written);
-        Self {
-            input: tokens.input.saturating_sub(cached),
+        let (cached, written) = (tokens.cached.unwrap_or(0), tokens.written.unwrap_or(0));
+        let cached = cached.saturating_add(written);
+        Self::from(Counts {
+            input: Some(tokens.input.saturating_sub(cached)),
             cache_read: tokens.cached,
             cache_write: tokens.written,
-            output: tokens.output,
-        }
+            output: Some(tokens.output),
+        })
     }
 }

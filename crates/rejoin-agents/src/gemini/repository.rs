@@ -1,6 +1,6 @@
 //! Files of a repository that the CLI obeys. They win over the user's settings, and so over ours
 //! (0.61.0): hooks and tool servers are run, tools allowed, sessions deleted, whatever the mode. No
-//! argument keeps the CLI from them.
+//! argument keeps the CLI from them, nor from offering the model skills.
 
 use super::home::parsed;
 use crate::repository::{Guard, RepositoryFile, RepositoryFolder};
@@ -10,16 +10,33 @@ const SETTINGS: &str = ".gemini/settings.json";
 /// Sections that only concern looks. Everything else may name a program, a server or a tool.
 const HARMLESS: &[&str] = &["$schema", "output", "theme", "ui"];
 
-/// Beginnings of variables that lead the CLI, or the user's key, somewhere else.
-const LEADING: &[&str] = &[
-    "CLOUD_CODE",
-    "CODE_ASSIST",
-    "GEMINI_",
-    "GOOGLE_",
-    "HTTP",
-    "NODE_",
-    "OTEL_",
+/// Beginnings of variables that applications use, and that no program the CLI starts is known to obey. Every other
+/// one may load a library, name a proxy or lead the user's key somewhere else.
+const APPLICATION: &[&str] = &[
+    "APP_",
+    "DATABASE_URL",
+    "DB_",
+    "DEBUG",
+    "NEXT_PUBLIC_",
+    "NUXT_PUBLIC_",
+    "PORT",
+    "POSTGRES_",
+    "REACT_APP_",
+    "REDIS_URL",
+    "SECRET_KEY",
+    "VITE_",
 ];
+
+/// Folders of definitions of the working folder. The model is offered skills (0.61.0); agents
+/// only after the user has accepted them in the CLI itself.
+const DEFINITIONS: &[(&str, &str)] = &[
+    (".agents/skills", "offers a skill"),
+    (".gemini/policies", "allows tools"),
+    (".gemini/skills", "offers a skill"),
+];
+
+/// Parts of names whose value is not shown.
+const SECRET: &[&str] = &["CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN"];
 
 pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
     // Only the working folder's own settings are read by the CLI.
@@ -27,13 +44,10 @@ pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
         .is_workdir
         .then(|| folder.settings(SETTINGS, Guard::Missing, HARMLESS, parsed))
         .flatten();
-    let variables = [".env", ".gemini/.env"].into_iter().filter_map(|path| {
+    let environments = [".env", ".gemini/.env"].into_iter().filter_map(|path| {
         let effects = match (folder.read)(path)? {
             Err(why) => vec![format!("cannot be read: {why}")],
-            Ok(bytes) => {
-                let text = String::from_utf8_lossy(&bytes);
-                text.lines().filter_map(leading).collect()
-            }
+            Ok(bytes) => variables(&String::from_utf8_lossy(&bytes)),
         };
         (!effects.is_empty()).then(|| RepositoryFile {
             path: path.to_owned(),
@@ -41,16 +55,55 @@ pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
             guard: Guard::Missing,
         })
     });
-    settings.into_iter().chain(variables).collect()
+    let definitions = DEFINITIONS.iter().filter(|_| folder.is_workdir);
+    let definitions =
+        definitions.flat_map(|(path, effect)| folder.each(path, Guard::Missing, effect));
+    settings
+        .into_iter()
+        .chain(environments)
+        .chain(definitions)
+        .collect()
 }
 
-/// Names the variable that a line sets, if it leads elsewhere.
-fn leading(line: &str) -> Option<String> {
-    let line = line.trim_start().trim_start_matches("export ").trim_start();
-    let (name, _) = line.split_once(['=', ':'])?;
-    let name = name.trim();
-    let leads = LEADING.iter().any(|begin| name.starts_with(begin));
-    leads.then(|| format!("sets {name}"))
+/// Describes the variables that a file sets, as the CLI reads it: a name at the beginning of a line, and behind it,
+/// maybe on a later line, `=` or `:`.
+fn variables(text: &str) -> Vec<String> {
+    // Line ends of JavaScript.
+    let text = text.replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    let space = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+    let mut found = vec![];
+    for start in [0].into_iter().chain(starts) {
+        let line = text[start..].trim_start_matches(space);
+        let exported = line
+            .strip_prefix("export")
+            .filter(|rest| rest.starts_with(space));
+        let line = exported.map_or(line, |rest| rest.trim_start_matches(space));
+        let part = |c: char| c.is_alphanumeric() || "_.-".contains(c);
+        let (name, rest) = line.split_at(line.find(|c| !part(c)).unwrap_or(line.len()));
+        let Some(value) = rest.trim_start_matches(space).strip_prefix(['=', ':']) else {
+            continue;
+        };
+        let value = value.lines().next().unwrap_or_default().trim();
+        let effect = variable(name, value);
+        if let Some(effect) = effect.filter(|effect| !found.contains(effect)) {
+            found.push(effect);
+        }
+    }
+    found
+}
+
+/// Describes a variable, if it is not one of an application. The value of a secret is left out.
+fn variable(name: &str, value: &str) -> Option<String> {
+    if name.is_empty() || APPLICATION.iter().any(|begin| name.starts_with(begin)) {
+        return None;
+    }
+    let secret = SECRET.iter().any(|part| name.contains(part));
+    Some(match name {
+        _ if secret => format!("sets {name}"),
+        "NODE_OPTIONS" => format!("runs node with {value} (NODE_OPTIONS)"),
+        _ => format!("sets {name}={value}"),
+    })
 }
 
 #[cfg(test)]
@@ -83,12 +136,27 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_lead_elsewhere_are_named() {
+    fn variables_of_no_application_are_named() {
         let env = |text: &str| found(&[(".env", text)], false, files);
         assert_eq!(env("DATABASE_URL=x\n# GEMINI_X=1\nDEBUG=1"), "");
+        for text in [
+            "LD_PRELOAD=./evil.so",
+            "https_proxy=x",
+            "PORT=1\rHTTPS_PROXY=x\r",
+            "\u{feff}HTTPS_PROXY=x",
+            "HTTPS_PROXY\n=x",
+            "PORT=1\u{2028}PATH=x",
+            "export\tBASH_ENV=x",
+            "\u{a0}GIT_SSH_COMMAND: x",
+            "PORT='\nHOME=x'",
+        ] {
+            assert!(env(text).contains("sets "), "{text:?}");
+        }
         assert!(
             env("A=1\nexport GOOGLE_GEMINI_BASE_URL=http://x").contains("GOOGLE_GEMINI_BASE_URL")
         );
-        assert!(env("  HTTPS_PROXY = x").contains("HTTPS_PROXY"));
+        assert!(env("  HTTPS_PROXY = x").contains("sets HTTPS_PROXY=x"));
+        assert!(env("NODE_OPTIONS=-r ./x.js").contains("runs node with -r ./x.js"));
+        assert!(env("GEMINI_API_KEY=secret").ends_with("sets GEMINI_API_KEY"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_core::Usage;
+use rejoin_core::{Counts, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -87,12 +87,13 @@ impl Stats {
     }
 
     pub(super) fn usage(&self) -> Usage {
-        let cache_read = self.cached.unwrap_or(0);
-        Usage {
-            input: self.input_tokens.unwrap_or(0).saturating_sub(cache_read),
-            cache_read,
-            cache_write: 0,
-            output: self.output_tokens.unwrap_or(0),
-        }
+        let cached = self.cached.unwrap_or(0);
+        // The CLI counts no writes.
+        Usage::from(Counts {
+            input: self.input_tokens.map(|input| input.saturating_sub(cached)),
+            cache_read: self.cached,
+            cache_write: None,
+            output: self.output_tokens,
+        })
     }
 }

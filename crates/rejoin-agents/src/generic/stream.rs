@@ -1,6 +1,8 @@
 //! What a described CLI prints.
 
-use rejoin_core::{Class, EventBody, Failure, Micros, Outcome, SessionId, TotalsScope, Usage};
+use rejoin_core::{
+    Class, Counts, EventBody, Failure, Micros, Outcome, SessionId, TotalsScope, Usage,
+};
 use serde_json::Value;
 
 use super::GenericConfig;
@@ -75,8 +77,14 @@ impl Stream {
             Some(now) => before.saturating_add(now),
             None => before,
         };
-        self.usage.input = count(self.usage.input, number(&config.input_from));
-        self.usage.output = count(self.usage.output, number(&config.output_from));
+        let (input, output) = (number(&config.input_from), number(&config.output_from));
+        self.usage.input = count(self.usage.input, input);
+        self.usage.output = count(self.usage.output, output);
+        self.usage.add(Usage::from(Counts {
+            input: input.map(|_| 0),
+            output: output.map(|_| 0),
+            ..Counts::default()
+        }));
         let cost = config
             .cost_from
             .as_ref()

@@ -13,6 +13,10 @@ use crate::repository::{Guard, RepositoryConfig, RepositoryFile, RepositoryFolde
 
 pub(super) const DISABLE: &str = "OPENCODE_DISABLE_PROJECT_CONFIG";
 
+/// Skills in `.claude` and `.agents` are offered although the repository's configuration is disabled
+/// (1.18.33). This keeps them away, those in the user's home included.
+const DISABLE_SKILLS: &str = "OPENCODE_DISABLE_EXTERNAL_SKILLS";
+
 const CONFIGS: &[&str] = &[
     "opencode.json",
     "opencode.jsonc",
@@ -39,8 +43,20 @@ const PLUGINS: &[&str] = &[".opencode/plugin", ".opencode/plugins"];
 const DEFINITIONS: &[(&str, &str)] = &[
     (".opencode/agent", "defines an agent"),
     (".opencode/agents", "defines an agent"),
-    (".opencode/command", "defines a command"),
-    (".opencode/commands", "defines a command"),
+    (
+        ".opencode/command",
+        "defines a command, runs the shell commands in it",
+    ),
+    (
+        ".opencode/commands",
+        "defines a command, runs the shell commands in it",
+    ),
+    (".agents/skills", "offers a skill"),
+    (".claude/skills", "offers a skill"),
+    (".opencode/mode", "defines an agent"),
+    (".opencode/modes", "defines an agent"),
+    (".opencode/skill", "offers a skill"),
+    (".opencode/skills", "offers a skill"),
     (".opencode/tool", "runs in the CLI's process"),
     (".opencode/tools", "runs in the CLI's process"),
 ];
@@ -93,9 +109,14 @@ fn names_plugins(config: &Map<String, Value>) -> bool {
         .any(|(key, value)| key.contains('{') || (key == PLUGIN && !empty(value)))
 }
 
-/// The switch of a run whose repository is trusted.
+/// The switch of a run whose repository is trusted, or defines skills.
 pub(super) fn env(config: RepositoryConfig) -> Option<(String, String)> {
-    (config == RepositoryConfig::Obeyed).then(|| (DISABLE.to_owned(), "0".to_owned()))
+    let (name, value) = match config {
+        RepositoryConfig::Ignored => return None,
+        RepositoryConfig::IgnoredWithSkills => (DISABLE_SKILLS, "1"),
+        RepositoryConfig::Obeyed => (DISABLE, "0"),
+    };
+    Some((name.to_owned(), value.to_owned()))
 }
 
 /// A repository that runs `touch MARKER` in every way that the switch keeps away.
@@ -149,7 +170,7 @@ mod tests {
         .opencode/plugin/evil.js [Missing] runs in the CLI's process
         opencode.json [Flags] mcp.a: runs `sh -c x`
         opencode.jsonc [Missing] cannot be read: it is not JSON: Unterminated object on line 1 column 2
-        .opencode/opencode.jsonc [Missing] plugin: ["evil"]
+        .opencode/opencode.jsonc [Missing] plugin: runs `evil`
         .opencode/tui.json [Missing] plugin: runs in the CLI's process
         .opencode/tool/t.ts [Flags] runs in the CLI's process
         "#);

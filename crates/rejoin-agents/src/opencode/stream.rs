@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rejoin_core::{EventBody, Micros, SessionId, Usage};
+use rejoin_core::{Counts, EventBody, Micros, SessionId, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -238,12 +238,15 @@ impl Stream {
             0
         };
         self.used = Some(input.saturating_add(read).saturating_add(write));
-        self.usage.add(Usage {
-            input,
-            cache_read: read,
-            cache_write: write,
-            output: output.saturating_add(thought),
-        });
+        let cache = &tokens["cache"];
+        self.usage.add(Usage::from(Counts {
+            input: tokens["input"].as_u64(),
+            cache_read: cache["read"].as_u64(),
+            cache_write: cache["write"].as_u64(),
+            output: tokens["output"]
+                .as_u64()
+                .map(|it| it.saturating_add(thought)),
+        }));
         if let Some(cost) = part["cost"].as_f64() {
             self.dollars = Some(self.dollars.unwrap_or(0.0) + cost);
         }

@@ -66,6 +66,16 @@ fn streams_of_0_166_0() {
     insta::assert_snapshot!(out);
 }
 
+/// E-03, E-33: the first line of the document gives the thread.
+#[test]
+fn the_documents_first_line_gives_the_thread() {
+    let line = br#"{"type":"thread.started","thread_id":"019bd456-d3d4-70c3-90de-51d31a6c8571"}"#;
+    let (_, ran) = run(line, b"", &End::default());
+    let session = ran.session.as_ref().map(SessionId::as_str);
+    assert_eq!(session, Some("019bd456-d3d4-70c3-90de-51d31a6c8571"));
+    assert_eq!(ran.unknown_lines, 0);
+}
+
 /// Kinds of items that no capture has: sub-agents, searches, and what a later version may bring.
 #[test]
 fn every_tool_counts() {

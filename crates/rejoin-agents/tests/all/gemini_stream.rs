@@ -103,6 +103,19 @@ fn every_line_of_the_captures_is_understood() {
     }
 }
 
+/// E-01, E-33: the init line of the document gives the session.
+#[test]
+fn the_documents_init_line_gives_the_session() {
+    let line = br#"{"type":"init","timestamp":"2026-04-07T21:55:36.994Z","session_id":"031da63a-73be-42f5-ae0d-890aae0b6323","model":"auto-gemini-3"}"#;
+    let (_, ran) = run(line, "", &End::default());
+    let session = ran.session.as_ref().map(SessionId::as_str);
+    assert_eq!(session, Some("031da63a-73be-42f5-ae0d-890aae0b6323"));
+    assert_eq!(
+        (ran.model.as_deref(), ran.unknown_lines),
+        (Some("auto-gemini-3"), 0)
+    );
+}
+
 #[test]
 fn a_session_that_is_not_known_is_refused() {
     let stderr =

@@ -147,6 +147,17 @@ fn answer_of(lines: &[String]) -> (String, bool) {
     (ran.text, ran.compacted)
 }
 
+/// E-06, E-33: the line of the document gives the session; `...`, which it leaves out, is the part.
+#[test]
+fn the_documents_step_gives_the_session() {
+    let line = r#"{"type":"step_start","timestamp":1775599542766,"sessionID":"ses_296052f0bffeFudXE4xOn0vSEJ",...}"#;
+    let line = line.replace("...", r#""part":{}"#);
+    let (_, _, ran) = run(line.as_bytes(), b"", &DONE);
+    let session = ran.session.as_ref().map(SessionId::as_str);
+    assert_eq!(session, Some("ses_296052f0bffeFudXE4xOn0vSEJ"));
+    assert_eq!(ran.unknown_lines, 0);
+}
+
 /// A summary is printed like an answer, and never is one.
 #[test]
 fn a_summary_is_no_answer() {

@@ -67,6 +67,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         snapshot: SnapshotFact::None,
         elsewhere: false,
         in_use: None,
+        writers_visible: true,
         forked_from: matches!(kind, Kind::Fork).then_some("tmqx"),
     };
     let situation = Situation {
@@ -86,6 +87,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         runtime: &runtime,
         capability: Capability::Proven,
         model: None,
+        window: None,
         envelope: EnvelopeFact::Expressible,
         pin: matches!(kind, Kind::Resume | Kind::Fork).then_some(facts),
     };
