@@ -188,6 +188,7 @@ impl Hub {
                 attempts: vec![],
                 taken_from: None,
                 lease,
+                since: Some(self.clock.since_boot()),
                 hold,
             })),
             _ => None,
@@ -296,7 +297,7 @@ pub(crate) async fn settle_request(
     Ok(flags.over(c, agent, request))
 }
 
-/// Holds a new turn to the conversation's own policy (D-01).
+/// Holds a new turn to the conversation's own policy.
 pub(crate) async fn may_continue(tx: &mut Tx, c: &Conversation, confirmed: bool) -> Result<()> {
     let asks = c.continues == Continues::Ask.as_str() && !confirmed;
     let never = c.continues == Continues::Never.as_str();

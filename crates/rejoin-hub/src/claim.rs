@@ -1,5 +1,7 @@
 //! Hands turns out: one holder at a time, in order, with a fence against those who lost theirs.
 
+use std::time::Duration;
+
 use rejoin_core::{ConversationId, Message, TurnId, TurnStatus};
 use rejoin_store::{Attempt, Conversation, StoredTurn, Tx};
 
@@ -33,6 +35,8 @@ pub struct Claimed {
     /// Who held it before, if it was taken over.
     pub taken_from: Option<String>,
     pub lease: Lease,
+    /// When this process began the turn, by [`Clock::since_boot`](crate::Clock::since_boot). None: another one did.
+    pub since: Option<Duration>,
     /// Registers the turn in this process for as long as a task works on it.
     pub hold: Hold,
 }
@@ -57,7 +61,8 @@ impl Hub {
     pub async fn claim(&self, turn: TurnId, holder: &str) -> Result<Claimed> {
         let hold = Hold::new(turn);
         let mut tx = self.store.begin().await?;
-        tx.claim_turn(turn, holder, self.clock.now()).await?;
+        let (now, since) = (self.clock.now(), self.clock.since_boot());
+        tx.claim_turn(turn, holder, now).await?;
         let stored = tx.turn(turn).await?.ok_or_else(gone)?;
         if let Some(c) = tx.conversation(stored.conversation).await?
             && c.opened_by.is_some()
@@ -67,7 +72,10 @@ impl Hub {
         tx.place_message(stored.message).await?;
         let lease = self.first_lease(&mut tx, turn, holder).await?;
         tx.commit().await?;
-        self.claimed(turn, lease, hold).await
+        let mut claimed = self.claimed(turn, lease, hold).await?;
+        // A turn that was put off began earlier.
+        claimed.since = (claimed.turn.started_at == Some(now)).then_some(since);
+        Ok(claimed)
     }
 
     /// Takes a turn whose holder is gone.
@@ -211,6 +219,7 @@ impl Hub {
             attempts,
             taken_from: None,
             lease,
+            since: None,
             hold,
         })
     }

@@ -65,6 +65,9 @@ pub enum Error {
     NoToken(String),
     #[error("{0}")]
     TokenName(String),
+    /// A scope that this version gives no rights to.
+    #[error("{0}")]
+    TokenScope(String),
     #[error("that is not a cursor; --json prints one as next_cursor")]
     Cursor,
     #[error("{0}")]

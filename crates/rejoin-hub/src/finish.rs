@@ -2,10 +2,10 @@
 
 use rejoin_agents::Said;
 use rejoin_core::{
-    Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Reason, Role, Spent,
-    SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
+    Class, Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Reason, Role,
+    Spent, SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
 };
-use rejoin_store::{Captured, Ending, HERE, NewMessage, TurnRecord};
+use rejoin_store::{Captured, Ending, HERE, NewMessage, StoredTurn, TurnRecord};
 use serde_json::Value;
 
 use crate::Hub;
@@ -35,6 +35,8 @@ pub struct Settled {
     pub attempt: Option<i64>,
     /// When its run ended, in microseconds since 1970; none: now.
     pub ended_at: Option<i64>,
+    /// Milliseconds that its run took, as its shim measured them; none if there is no such measure of the whole.
+    pub ran_ms: Option<u64>,
     pub pin: PinEnd,
     /// What somebody else said in its session meanwhile.
     pub outside: Vec<Said>,
@@ -86,7 +88,7 @@ impl Hub {
         let (turn, conversation) = (&claimed.turn, claimed.conversation.id);
         // A turn that nobody followed may have ended long before it is settled.
         let ended_at = settled.ended_at.map_or(now, |at| at.min(now));
-        let took = duration_ms(turn.started_at, ended_at);
+        let took = self.took(claimed, settled, (ended_at, now));
         let reply = settled
             .answer
             .as_ref()
@@ -196,7 +198,8 @@ impl Hub {
         let reason = decided.and_then(|t| t.reason);
         let reference = format!("{handle}:{last_seq}");
         let mut notes = settled.record.notes.clone();
-        notes.extend(settled.error.as_ref().map(|e| e.class.advise(&handle)));
+        let advise = |class: Class| class.advise(&reference, turn.agent.as_str());
+        notes.extend(settled.error.as_ref().map(|e| advise(e.class)));
         let line = summary(&SummaryFacts {
             status: settled.status,
             verdict,
@@ -223,10 +226,14 @@ impl Hub {
             tools_run: settled.record.tools_run,
             notes: &notes,
         });
+        let record = TurnRecord {
+            took_ms: Some(took),
+            ..settled.record.clone()
+        };
         let ending = Ending {
             status: settled.status,
             reply,
-            record: &settled.record,
+            record: &record,
             model: settled.model.as_deref(),
             usage: settled.usage,
             cost: settled.cost,
@@ -279,6 +286,29 @@ impl Hub {
     }
 }
 
-pub(crate) fn duration_ms(started: Option<i64>, ended: i64) -> u64 {
+impl Hub {
+    /// Returns how long the turn took, by a clock that nobody sets: this process's own measure, else the one of its
+    /// shim. Only a turn that has neither is measured by its times.
+    fn took(&self, claimed: &Claimed, settled: &Settled, (ended, now): (i64, i64)) -> u64 {
+        let millis =
+            |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let own = claimed.since.map(|since| {
+            // A run may have ended long before it is settled.
+            let late = duration_ms(Some(ended), now);
+            let own = millis(self.clock.since_boot().saturating_sub(since));
+            own.saturating_sub(late).max(settled.ran_ms.unwrap_or(0))
+        });
+        own.or(settled.ran_ms)
+            .unwrap_or_else(|| duration_ms(claimed.turn.started_at, ended))
+    }
+}
+
+/// Returns how long a stored turn took; 0 if it has not ended.
+pub(crate) fn took_ms(turn: &StoredTurn) -> u64 {
+    let by_times = || turn.ended_at.map(|end| duration_ms(turn.started_at, end));
+    turn.record.took_ms.or_else(by_times).unwrap_or(0)
+}
+
+fn duration_ms(started: Option<i64>, ended: i64) -> u64 {
     started.map_or(0, |at| ((ended - at) / 1000).max(0) as u64)
 }

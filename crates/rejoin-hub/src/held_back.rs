@@ -86,7 +86,7 @@ impl Hub {
             None => TurnStatus::Cancelled,
         };
         let notes: Vec<String> = failure
-            .map(|f| f.class.advise(&handle))
+            .map(|f| f.class.advise(&handle, turn.agent.as_str()))
             .into_iter()
             .collect();
         let (cost, record) = (Cost::Known(Micros(0)), TurnRecord::default());

@@ -1,4 +1,4 @@
-//! Conversations: made without a message, listed page by page, shown whole.
+//! Conversations: made without a message, listed page by page.
 
 use rejoin_core::{AgentName, ConversationId, PermissionMode, Scope};
 use rejoin_store::{AgentSettings, Conversation, ListFilter, NewConversation, Search};
@@ -8,7 +8,7 @@ use crate::Hub;
 use crate::ceiling::Beyond;
 use crate::error::{Error, Result};
 use crate::request::check_model;
-use crate::view::{ConversationView, MessageView, SessionView, TurnView};
+use crate::view::ConversationView;
 
 /// Most that one page holds.
 const MOST: i64 = 1000;
@@ -46,16 +46,6 @@ pub struct ListWish {
 pub struct ListView {
     pub conversations: Vec<ConversationView>,
     pub next_cursor: Option<String>,
-}
-
-/// A conversation with all that belongs to it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct WholeView {
-    pub conversation: ConversationView,
-    pub messages: Vec<MessageView>,
-    pub turns: Vec<TurnView>,
-    pub sessions: Vec<SessionView>,
 }
 
 impl Hub {
@@ -174,25 +164,6 @@ impl Hub {
             }
         }
         Ok(found)
-    }
-
-    /// `all`: with removed messages and earlier words.
-    pub async fn whole_view(&self, c: &Conversation, all: bool) -> Result<WholeView> {
-        // In this order: a conversation that is idle here has no turn below that was running then, and a message
-        // that is accepted meanwhile may be without its turn, never the reverse.
-        let conversation = self.conversation_view(c).await?;
-        let turns = self.turn_views(c.id).await?;
-        let messages = if all {
-            self.all_message_views(c.id).await?
-        } else {
-            self.message_views(c.id).await?
-        };
-        Ok(WholeView {
-            conversation,
-            messages,
-            turns,
-            sessions: self.session_views(c.id).await?,
-        })
     }
 }
 

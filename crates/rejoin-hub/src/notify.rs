@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::clock::rfc3339;
 use crate::error::Result;
+use crate::finish::took_ms;
 use crate::request::TurnRequest;
 use crate::{Hub, TurnView};
 
@@ -247,7 +248,7 @@ async fn worth(
     Ok(found)
 }
 
+/// Returns how long a turn took, in microseconds.
 fn took(turn: &StoredTurn) -> i64 {
-    let times = turn.started_at.zip(turn.ended_at);
-    times.map_or(0, |(from, to)| to - from)
+    i64::try_from(took_ms(turn).saturating_mul(1000)).unwrap_or(i64::MAX)
 }

@@ -45,6 +45,26 @@ pub struct InboxView {
     pub questions: Vec<QuestionView>,
 }
 
+/// The inbox as one document: the same for `rejoin inbox --json` and `GET /api/inbox`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct InboxDocument {
+    /// Turns with an open question, longest wait first.
+    pub turns: Vec<InboxView>,
+    /// The same list under its older name.
+    #[serde(default)]
+    pub inbox: Vec<InboxView>,
+}
+
+impl From<Vec<InboxView>> for InboxDocument {
+    fn from(turns: Vec<InboxView>) -> Self {
+        Self {
+            inbox: turns.clone(),
+            turns,
+        }
+    }
+}
+
 /// An answer to a question whose process is gone. It is stored together with the message that it becomes.
 #[derive(Debug, Clone)]
 pub struct LateAnswer {

@@ -65,6 +65,11 @@ pub struct TokenView {
 impl Hub {
     pub async fn create_token(&self, wish: &TokenWish) -> Result<NewTokenView> {
         well_formed(&wish.name, "name")?;
+        if wish.scope == TokenScope::Runner {
+            return Err(Error::TokenScope(
+                "this version of rejoin has no runners on other machines, so nothing takes a token with the scope `runner`".into(),
+            ));
+        }
         if !wish.namespace.is_empty() {
             well_formed(&wish.namespace, "namespace")?;
         }

@@ -2,7 +2,7 @@
 //! renamed.
 
 use rejoin_core::{
-    Class, Context, ConversationId, MessageId, MessageState, Role, Sent, ToolNote, TurnId,
+    Class, Context, ConversationId, Counts, MessageId, MessageState, Role, Sent, ToolNote, TurnId,
     TurnStatus, Usage,
 };
 use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::Hub;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
-use crate::finish::duration_ms;
+use crate::finish::took_ms;
 use crate::questions::{QuestionView, shown};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct TurnView {
     pub error: Option<ErrorView>,
 }
 
-/// Tokens of a turn; null where its CLI reported none. `input` excludes cache reads and writes.
+/// Tokens of a turn; each is null where its CLI did not report it. `input` excludes cache reads and writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct UsageView {
@@ -66,23 +66,26 @@ pub struct UsageView {
 
 impl From<Usage> for UsageView {
     fn from(usage: Usage) -> Self {
+        let counts = Counts::from(usage);
         Self {
-            input: Some(usage.input),
-            cache_read: Some(usage.cache_read),
-            cache_write: Some(usage.cache_write),
-            output: Some(usage.output),
+            input: counts.input,
+            cache_read: counts.cache_read,
+            cache_write: counts.cache_write,
+            output: counts.output,
         }
     }
 }
 
 impl UsageView {
-    /// Returns the counts, if all of them are known.
+    /// Returns the counts, if one of them is known.
     pub fn known(self) -> Option<Usage> {
-        Some(Usage {
-            input: self.input?,
-            cache_read: self.cache_read?,
-            cache_write: self.cache_write?,
-            output: self.output?,
+        (self != Self::default()).then(|| {
+            Usage::from(Counts {
+                input: self.input,
+                cache_read: self.cache_read,
+                cache_write: self.cache_write,
+                output: self.output,
+            })
         })
     }
 }
@@ -188,7 +191,8 @@ impl Hub {
             .turn(id)
             .await?
             .ok_or_else(|| Error::NotFound(format!("there is no turn {id}")))?;
-        turn_view(&mut read, turn).await
+        let handle = handle_of(&mut read, &turn).await?;
+        turn_view(&mut read, &handle, turn).await
     }
 
     /// Summary and answer of a turn that succeeded, for those who need no more.
@@ -203,15 +207,6 @@ impl Hub {
             None => None,
         };
         Ok(reply.map(|reply| (turn.summary, reply.message.text)))
-    }
-
-    pub async fn turn_views(&self, c: ConversationId) -> Result<Vec<TurnView>> {
-        let mut read = self.store.read().await?;
-        let mut views = vec![];
-        for turn in read.turns_of(c).await? {
-            views.push(turn_view(&mut read, turn).await?);
-        }
-        Ok(views)
     }
 
     pub async fn conversation_view(&self, c: &Conversation) -> Result<ConversationView> {
@@ -248,31 +243,6 @@ impl Hub {
         })
     }
 
-    pub async fn message_views(&self, c: ConversationId) -> Result<Vec<MessageView>> {
-        let found = self.store.read().await?.all_messages(c).await?;
-        Ok(found.into_iter().map(message_view).collect())
-    }
-
-    /// With removed messages and earlier words.
-    pub async fn all_message_views(&self, c: ConversationId) -> Result<Vec<MessageView>> {
-        let mut read = self.store.read().await?;
-        let mut views = vec![];
-        for stored in read.messages_ever(c).await? {
-            let mut view = message_view(stored);
-            view.versions = read
-                .versions(view.id)
-                .await?
-                .into_iter()
-                .map(|v| VersionView {
-                    text: v.text,
-                    replaced_at: rfc3339(v.replaced_at),
-                })
-                .collect();
-            views.push(view);
-        }
-        Ok(views)
-    }
-
     pub async fn session_views(&self, c: ConversationId) -> Result<Vec<SessionView>> {
         let mut read = self.store.read().await?;
         let mut views = vec![];
@@ -296,7 +266,7 @@ impl Hub {
     }
 }
 
-fn message_view(stored: StoredMessage) -> MessageView {
+pub(crate) fn message_view(stored: StoredMessage) -> MessageView {
     let m = stored.message;
     MessageView {
         id: m.id,
@@ -316,7 +286,7 @@ fn message_view(stored: StoredMessage) -> MessageView {
 }
 
 /// Every turn that ended without an answer says why.
-fn error_view(turn: &StoredTurn, conversation: &str) -> Option<ErrorView> {
+fn error_view(turn: &StoredTurn, reference: &str) -> Option<ErrorView> {
     let (class, message, advice) = match (&turn.error, turn.status) {
         (Some(e), _) => (e.class.as_str(), e.message.clone(), e.class),
         (None, TurnStatus::Cancelled) => {
@@ -328,15 +298,19 @@ fn error_view(turn: &StoredTurn, conversation: &str) -> Option<ErrorView> {
     Some(ErrorView {
         class: class.to_owned(),
         message,
-        next: Some(advice.advise(conversation)),
+        next: Some(advice.advise(reference, turn.agent.as_str())),
     })
 }
 
-async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
+async fn handle_of(read: &mut Read, turn: &StoredTurn) -> Result<String> {
     let conversation = read.conversation(turn.conversation).await?;
     let conversation =
         conversation.ok_or_else(|| Error::NotFound("the conversation is gone".into()))?;
-    let handle = read.short_handle(&conversation.handle).await?;
+    Ok(read.short_handle(&conversation.handle).await?)
+}
+
+/// Returns the view of a turn in the conversation with this handle.
+pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -> Result<TurnView> {
     let reply = match turn.reply {
         Some(id) => read.message_ever(id).await?,
         None => None,
@@ -358,16 +332,18 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
         | TurnStatus::Cancelled => vec![],
     };
     let questions = shown(turn.status, asked);
+    let reference = if seq > 0 {
+        format!("{handle}:{seq}")
+    } else {
+        handle.to_owned()
+    };
     Ok(TurnView {
         conversation_id: turn.conversation,
         turn_id: turn.id,
         message_id: turn.message,
         reply_id: turn.reply,
-        handle: if seq > 0 {
-            format!("{handle}:{seq}")
-        } else {
-            handle.clone()
-        },
+        error: error_view(&turn, &reference),
+        handle: reference,
         agent: turn.agent.to_string(),
         model: turn
             .model
@@ -375,7 +351,6 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
             .or_else(|| turn.request["model"].as_str().map(str::to_owned)),
         status: turn.status.to_string(),
         text: reply.map(|m| m.message.text),
-        error: error_view(&turn, &handle),
         summary: turn.summary.clone(),
         verdict: turn.verdict.map(|v| v.to_string()),
         reason: turn.reason.map(|r| r.to_string()),
@@ -404,9 +379,7 @@ async fn turn_view(read: &mut Read, turn: StoredTurn) -> Result<TurnView> {
         parent_turn_id: None,
         machine: turn.machine.clone(),
         started_at: turn.started_at.map(rfc3339),
-        duration_ms: turn
-            .ended_at
-            .map_or(0, |end| duration_ms(turn.started_at, end)),
+        duration_ms: took_ms(&turn),
         policy: turn.record.policy.clone(),
         version: turn.record.runtime.clone(),
         command: turn.record.command.clone(),

@@ -1,4 +1,4 @@
-//! Two conversations become one (D-10..D-14, D-37): the older block first, never interleaved; whoever
+//! Two conversations become one (D-10, D-12, D-14, D-37): the older block first, never interleaved; whoever
 //! asks for the one that was merged is led to the other.
 
 use rejoin_core::{ConversationId, MessageId, PinId, TurnId};

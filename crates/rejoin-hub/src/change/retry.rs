@@ -49,6 +49,8 @@ pub struct Again {
     pub client_key: Option<String>,
     /// The user said yes to continuing a conversation that asks.
     pub confirmed: bool,
+    /// The turn would wait: refused if so many wait already. None: it runs at once, or waits without a limit.
+    pub queue_limit: Option<u64>,
 }
 
 /// Stands in the request of a turn for the message that it runs again: no other request has it.
@@ -78,6 +80,11 @@ impl Hub {
         let tx = &mut change.tx;
         let removed = self.cut(tx, c, seq + 1).await?;
         tx.drop_queued_turns_of(again.message).await?;
+        if let Some(most) = again.queue_limit
+            && tx.queued().await? >= most
+        {
+            return Err(Error::QueueFull { most });
+        }
         let turn = self.clock.turn_id()?;
         let retried = Retried {
             message: again.message,
@@ -142,6 +149,7 @@ impl Hub {
                 attempts: vec![],
                 taken_from: None,
                 lease,
+                since: Some(self.clock.since_boot()),
             })
             .ok_or_else(|| Error::Internal("a new turn is gone".into()))?;
         let made = Made {
