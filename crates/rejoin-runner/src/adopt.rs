@@ -8,7 +8,6 @@ mod grown;
 mod read;
 mod source;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Adapter, Kept, OwnSessions, SessionAt, SessionHead};
@@ -94,14 +93,6 @@ pub struct Terms {
 impl Runner {
     /// All that are there, newest first, each with what is known of it.
     pub async fn outside_sessions(&self, wanted: &Wanted) -> Result<Vec<OutsideSession>> {
-        let known = {
-            let mut read = self.hub.store.read().await?;
-            read.known_sessions().await?
-        };
-        let known: HashMap<(String, String), ConversationId> = known
-            .into_iter()
-            .map(|(agent, session, c)| ((agent, session), c))
-            .collect();
         let mut all = vec![];
         for adapter in self.config.adapters() {
             let name = adapter.name();
@@ -114,7 +105,11 @@ impl Runner {
             };
             let agent = AgentName::new(name).map_err(|e| Error::Internal(e.to_string()))?;
             for found in find::sessions(adapter, &own, folder) {
-                let id = (name.to_owned(), found.head.session.to_string());
+                let id = found.head.session.to_string();
+                let owner = {
+                    let mut read = self.hub.store.read().await?;
+                    read.session_owner(name, &id).await?
+                };
                 let mut session = OutsideSession {
                     agent: agent.clone(),
                     head: found.head.clone(),
@@ -123,8 +118,8 @@ impl Runner {
                     own: own.clone(),
                     found,
                 };
-                if let Some(c) = known.get(&id) {
-                    session.standing = self.standing(&session, *c).await?;
+                if let Some(c) = owner {
+                    session.standing = self.standing(&session, c).await?;
                 }
                 all.push(session);
             }

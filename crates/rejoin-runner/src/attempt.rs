@@ -278,11 +278,23 @@ impl<L: HubLink> Preparing<'_, L> {
         Ok(Some((confirmed, (staged.told(moved), restored.aside))))
     }
 
+    /// Returns the folders that a sandbox of the CLI may leave behind and that are not there yet: names in the
+    /// working folder, and paths in temporary folders.
     fn litter(&self) -> Vec<String> {
+        let adapter = self.looked.adapter;
         let folder = Path::new(&self.looked.folder.path);
-        let names = self.looked.adapter.litter().iter();
-        let absent = names.filter(|name| folder.join(name).symlink_metadata().is_err());
-        absent.map(ToString::to_string).collect()
+        let temporary = adapter.litters_temporary().then(|| {
+            let set = self.config.var("TMPDIR").map(PathBuf::from);
+            set.into_iter().chain([PathBuf::from("/tmp")])
+        });
+        let temporary: Vec<PathBuf> = temporary.into_iter().flatten().collect();
+        let beyond = temporary.iter().flat_map(|place| {
+            let paths = adapter.litter().iter().map(|name| place.join(name));
+            paths.filter_map(|path| path.to_str().map(str::to_owned))
+        });
+        let names = adapter.litter().iter().map(ToString::to_string);
+        let absent = |name: &String| folder.join(name).symlink_metadata().is_err();
+        names.chain(beyond).filter(absent).collect()
     }
 
     /// Minted for this attempt. Some CLIs find a session by the time in its id.

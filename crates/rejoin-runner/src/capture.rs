@@ -336,7 +336,12 @@ impl Capture<'_> {
         base: Option<&(Snapshot, Manifest)>,
         captured: &mut Captured,
     ) -> std::result::Result<(), String> {
-        let root = Path::new(&self.pin.home).join(folder);
+        let home = Path::new(&self.pin.home);
+        let root = home.join(folder);
+        // Files of others are not taken for the session's.
+        if foreign_file::beneath(home, &format!("{folder}/x")).is_err() {
+            return Ok(());
+        }
         let mut found = vec![];
         files_in(&root, "", &mut found);
         for path in found {

@@ -223,6 +223,9 @@ impl From<HubError> for Failure {
             }
             HubError::NoToken(_) => Self::not_found(text).try_this("rejoin token list"),
             HubError::TokenName(_) => Self::usage(text).try_this("rejoin token create --help"),
+            HubError::TokenScope(_) => {
+                Self::usage(text).try_this("rejoin token create NAME --scope send")
+            }
             HubError::Cursor => Self::usage(text).try_this("rejoin list --json"),
             HubError::Usage(_) => Self::usage(text),
             HubError::Diverged(_) => {

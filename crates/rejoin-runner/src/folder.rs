@@ -71,10 +71,13 @@ pub fn checkout_of(folder: &Path) -> Option<(String, String)> {
     said.status.success().then_some((first, place))
 }
 
-/// The root of the checkout a folder lies in.
+/// Returns the root of the checkout a folder lies in.
+///
+/// An empty folder `.git` makes no checkout, as for git itself: a sandbox that was killed may have left one.
 pub fn git_root(folder: &Path) -> Option<PathBuf> {
-    folder
-        .ancestors()
-        .find(|f| f.join(".git").exists())
-        .map(Path::to_path_buf)
+    let is_root = |place: &&Path| {
+        let git = place.join(".git");
+        git.is_file() || git.join("HEAD").symlink_metadata().is_ok()
+    };
+    folder.ancestors().find(is_root).map(Path::to_path_buf)
 }

@@ -6,7 +6,7 @@
 
 use std::fs::Permissions;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{File, OpenOptions};
@@ -76,10 +76,44 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     let from = open(from)?;
     let permissions: Permissions = from.metadata()?.permissions();
     let mut from = from.into_file();
-    let mut to = File::create(to)?.into_file();
+    let mut to = create_temporary(to)?.into_file();
     let count = io::copy(&mut from, &mut to)?;
     to.set_permissions(permissions)?;
     Ok(count)
+}
+
+/// Returns the place of a file beneath a home into which a file may be put. Fails if a folder on the way, below
+/// the home, is a link: another program may have planted it. The home itself may be reached by links.
+pub fn beneath(home: &Path, path: &str) -> io::Result<PathBuf> {
+    let mut at = home.to_path_buf();
+    let mut names = path.split('/').peekable();
+    while let Some(name) = names.next() {
+        if matches!(name, "" | "." | "..") {
+            let text = format!("{path} does not lie beneath {}", home.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        at.push(name);
+        let is_link = || fs_err::symlink_metadata(&at).is_ok_and(|meta| meta.is_symlink());
+        if names.peek().is_some() && is_link() {
+            let text = format!(
+                "{} is a link; sessions are not written through it",
+                at.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+    }
+    Ok(at)
+}
+
+/// Creates a file that only its owner may read, for bytes that are moved to their place afterwards. What lies
+/// there is removed, never written through.
+pub fn create_temporary(path: &Path) -> io::Result<File> {
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
 }
 
 fn regular(path: &Path, is_file: bool) -> io::Result<()> {
@@ -113,6 +147,30 @@ mod tests {
         }
         let gone = read_regular(at("gone"), SETTINGS).unwrap_err();
         assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn nothing_is_put_through_a_link_below_the_home() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, home) = (dir.path().join("real"), dir.path().join("home"));
+        fs_err::create_dir_all(real.join("sessions")).unwrap();
+        fs_err::os::unix::fs::symlink(&real, &home).unwrap();
+        let planted = home.join("planted");
+        fs_err::os::unix::fs::symlink(dir.path(), &planted).unwrap();
+        let place = beneath(&home, "sessions/new/s.jsonl").unwrap();
+        assert_eq!(place, home.join("sessions/new/s.jsonl"));
+        let error = beneath(&home, "planted/s.jsonl").unwrap_err().to_string();
+        assert!(error.contains("planted is a link"), "{error}");
+        for path in ["../s", "/s", "a//s", ""] {
+            assert!(beneath(&home, path).is_err(), "{path}");
+        }
+        // A link in the place of a temporary file is replaced.
+        let (victim, temp) = (dir.path().join("victim"), dir.path().join("temp"));
+        fs_err::write(&victim, "mine").unwrap();
+        fs_err::os::unix::fs::symlink(&victim, &temp).unwrap();
+        assert_eq!(copy(&victim, &temp).unwrap_or(0), 4);
+        create_temporary(&temp).unwrap();
+        assert_eq!(fs_err::read(&victim).unwrap(), b"mine");
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Seed<'_> {
             Forking::ByCopy => self.folder.join(RENAMED),
         };
         let place = place.ok_or_else(|| io::Error::other("it has no place"))?;
-        let target = self.sessions.home.join(place);
+        let target = foreign_file::beneath(self.sessions.home, place)?;
         put_copy(&from, &target)?;
         let read = |file: &str| foreign_file::read_setting(self.sessions.home.join(file));
         let Moving::Rewrite(statements) = self.sessions.adapter.moving(&self.at, &read) else {

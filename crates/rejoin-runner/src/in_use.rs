@@ -22,19 +22,39 @@ pub(crate) fn in_use(
     session: &SessionId,
     place: Option<&str>,
 ) -> Option<u32> {
-    let locks = [
-        adapter.lock_file(session),
-        place.and_then(|place| adapter.lock_at(place)),
-    ];
-    if adapter.live_marks().is_none() && locks.iter().all(Option::is_none) {
+    if !writers_visible(adapter, session, place) {
         // What cannot be opened was not: nobody need be looked for.
         let opened = adapter.has_terminal().then(|| opened(session));
         return opened.flatten();
     }
     noted(adapter, home, session).or_else(|| {
         let held = |file: String| locked(&home.join(file));
-        locks.into_iter().flatten().find_map(held)
+        locks(adapter, session, place)
+            .into_iter()
+            .flatten()
+            .find_map(held)
     })
+}
+
+/// Returns whether the CLI leaves a trace of a process that has the session open: a note or a lock.
+pub(crate) fn writers_visible(
+    adapter: &'static dyn Adapter,
+    session: &SessionId,
+    place: Option<&str>,
+) -> bool {
+    let locked = locks(adapter, session, place).iter().any(Option::is_some);
+    adapter.live_marks().is_some() || locked
+}
+
+fn locks(
+    adapter: &'static dyn Adapter,
+    session: &SessionId,
+    place: Option<&str>,
+) -> [Option<String>; 2] {
+    [
+        adapter.lock_file(session),
+        place.and_then(|place| adapter.lock_at(place)),
+    ]
 }
 
 /// A terminal interface that we opened, where the CLI itself leaves no trace. By its marker, and by

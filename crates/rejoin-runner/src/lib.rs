@@ -22,6 +22,7 @@ pub mod holder;
 pub mod hook;
 mod in_use;
 pub mod inspect;
+mod kept;
 mod lease;
 mod left;
 pub mod leftovers;

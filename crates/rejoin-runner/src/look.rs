@@ -17,12 +17,13 @@ use crate::error::{Error, Result};
 use crate::folder;
 use crate::foreign_file;
 use crate::fork::can_fork;
-use crate::in_use::in_use;
+use crate::in_use::{in_use, writers_visible};
 use crate::repository;
 use crate::restore::Staged;
 use crate::session::Sessions;
 use crate::trust::TrustList;
 use crate::wall::{self, Site, Standing};
+use crate::words::Target;
 
 /// What was found.
 pub struct Looked {
@@ -43,6 +44,8 @@ pub struct Looked {
     pub(crate) snapshot: SnapshotFact,
     pub(crate) staged: Option<Staged>,
     elsewhere: bool,
+    /// The context window of the model that will run, if it is known.
+    window: Option<u64>,
     /// Whether the repository's configuration of the CLI counts.
     pub(crate) repository: RepositoryConfig,
     /// Files of the repository that the CLI is kept from.
@@ -63,6 +66,7 @@ pub struct SessionLook {
     pub fact: SessionFact,
     pub folder: FolderFact,
     pub in_use: Option<u32>,
+    pub writers_visible: bool,
     pub provider_here: bool,
 }
 
@@ -124,11 +128,12 @@ pub async fn look(
         adapter,
         request.envelope.mode,
         binary.facts.contained,
-        &repository::scan(adapter, here, user.as_deref()),
+        repository::scan(adapter, here, user.as_deref()),
         || TrustList::load(&config.home),
+        || repository::scan_nested(adapter, here),
     );
     let memory = match standing.config {
-        RepositoryConfig::Ignored => {
+        RepositoryConfig::Ignored | RepositoryConfig::IgnoredWithSkills => {
             repository::unread_memory(adapter, here, user.as_deref(), &home)
         }
         RepositoryConfig::Obeyed => Memory::default(),
@@ -159,6 +164,11 @@ pub async fn look(
         outlook.inherited.is_none() || can()
     });
     let pin = outlook.best().and_then(|c| c.stored.pin.as_ref());
+    let target = Target {
+        model: request.model.as_deref(),
+        models: &config.models,
+    };
+    let window = target.window(pin);
     let elsewhere = pin.is_some_and(|pin| !is_here(pin, link.machine(), &home));
     let own =
         outlook.inherited.is_none() || outlook.best().is_some_and(|c| c.forked_from.is_none());
@@ -207,6 +217,7 @@ pub async fn look(
         overlay,
         outlook,
         session,
+        window,
         repository: standing.config,
         ignored: standing.ignored,
         memory,
@@ -257,6 +268,7 @@ async fn look_at(
             fact: SessionFact::Unknown,
             folder: FolderFact::Other,
             in_use: None,
+            writers_visible: true,
             provider_here: true,
         };
     };
@@ -286,6 +298,7 @@ async fn look_at(
         mark,
         folder: folder::compare(&pin.folder, today),
         in_use: in_use(adapter, home, &pin.session, place.as_deref()),
+        writers_visible: writers_visible(adapter, &pin.session, place.as_deref()),
         provider_here: provider_here(adapter, home, pin.provider.as_deref()),
     }
 }
@@ -333,6 +346,7 @@ impl Looked {
                         snapshot: self.snapshot,
                         elsewhere: self.elsewhere,
                         in_use: session.in_use,
+                        writers_visible: session.writers_visible,
                         forked_from: candidate.forked_from.as_deref(),
                     })
                 });
@@ -351,6 +365,7 @@ impl Looked {
                 (None, false) => Capability::Probed,
             },
             model: request.model.as_deref(),
+            window: self.window,
             envelope: self
                 .cannot
                 .as_deref()

@@ -46,7 +46,7 @@ pub(crate) fn lay(overlay: &Overlay) -> io::Result<()> {
 /// Puts what one command needs into the home of its CLI.
 pub(crate) fn put_files(home: &Path, files: &[(String, String)]) -> io::Result<()> {
     for (place, text) in files {
-        let path = home.join(place);
+        let path = foreign_file::beneath(home, place)?;
         if let Some(parent) = path.parent() {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(parent)?;

@@ -5,6 +5,7 @@ mod idle;
 mod news;
 mod reading;
 mod talk;
+mod watchdog;
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use news::{SOON, news, tell};
 use reading::Spools;
 pub use reading::{is_led, reader_of};
 use talk::{Batch, Talk};
+use watchdog::{Ending, Watchdog};
 
 /// How often somebody else's wish to cancel is looked for.
 const LOOK_FOR_CANCEL: Duration = Duration::from_millis(500);
@@ -73,7 +75,21 @@ pub struct Pump<'a, L> {
 impl<L: HubLink> Pump<'_, L> {
     /// Follows the run to its end. The spool is always parsed from its beginning, to know what the
     /// parser must know; only what lies after `committed` becomes events again.
-    pub async fn follow(mut self, mut parser: Box<dyn StreamParser>) -> Result<Pumped> {
+    pub async fn follow(self, parser: Box<dyn StreamParser>) -> Result<Pumped> {
+        let ending = Ending::default();
+        let watchdog = Watchdog::new(self.folder, self.claimed.turn.id.to_string(), &ending);
+        tokio::select! {
+            biased;
+            done = self.follow_output(parser, &ending) => done,
+            never = watchdog.watch() => match never {},
+        }
+    }
+
+    async fn follow_output(
+        mut self,
+        mut parser: Box<dyn StreamParser>,
+        ending: &Ending,
+    ) -> Result<Pumped> {
         let mut out = Spools::of(self.folder);
         let mut talk = self.talk().await?;
         let mut shim: Option<ShimLink> = None;
@@ -117,6 +133,12 @@ impl<L: HubLink> Pump<'_, L> {
                 leased = deadline;
             }
             talk.say(&mut shim).await;
+            too_long = too_long || idle.is_exceeded(talk.waits());
+            if wrong {
+                ending.begin(Why::Stopped);
+            } else if cancelled || too_long {
+                ending.begin(Why::Interrupted);
+            }
             // It goes on with another session than it was told to, or for ever: every moment counts.
             if wrong && !stopped {
                 stopped = match shim {
@@ -124,7 +146,6 @@ impl<L: HubLink> Pump<'_, L> {
                     None => self.interrupt_by_signal(),
                 };
             }
-            too_long = too_long || idle.is_exceeded(talk.waits());
             // Said until it was heard: the shim may not have listened yet.
             if (cancelled || too_long) && !told {
                 told = match shim {
@@ -152,6 +173,7 @@ impl<L: HubLink> Pump<'_, L> {
                 talk.look(self.link, turn, self.n, parser.as_mut()).await?;
             }
         };
+        let end = ending.explain(end);
         fault::point("after_end");
         let torn = self.drain(&mut out, parser.as_mut(), &mut talk).await?;
         if skipped > 0 {

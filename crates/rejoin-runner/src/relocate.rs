@@ -39,9 +39,12 @@ pub(crate) fn out_of_the_way(
     let Some(path) = looked.adapter.out_of_the_way(&mark.path, envelope) else {
         return Ok(mark);
     };
-    let (from, to) = (looked.home.join(&mark.path), looked.home.join(&path));
-    keep_aside(&to, looked.adapter.records(), true)
-        .and_then(|_| fs_err::rename(from, to))
+    let from = looked.home.join(&mark.path);
+    foreign_file::beneath(&looked.home, &path)
+        .and_then(|to| {
+            keep_aside(&to, looked.adapter.records(), true)?;
+            fs_err::rename(from, to)
+        })
         .map_err(Error::io("moving the session"))?;
     Ok(FileMark { path, ..mark })
 }
@@ -107,7 +110,7 @@ fn bring(sessions: Sessions<'_>, moved: &Moved, mark: FileMark) -> std::io::Resu
 
 /// Never over another file: one that differs is kept aside.
 fn copy_session(sessions: &Sessions<'_>, from: &str, to: &FileMark) -> std::io::Result<()> {
-    let target = sessions.home.join(&to.path);
+    let target = foreign_file::beneath(sessions.home, &to.path)?;
     if sessions.compare(to) == SessionFact::Verified {
         return Ok(());
     }

@@ -1,6 +1,8 @@
 //! A repository's configuration of the CLIs: found, compared with the files the user trusts, and kept
 //! from the CLI or refused.
 
+mod nested;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,8 @@ use crate::trust::{TrustList, TrustState};
 const LARGEST: u64 = 1 << 20;
 /// Longest text of memory files that is passed on: a single argument may hold 128 KiB.
 const LONGEST_MEMORY: usize = 96 << 10;
+/// Longest effect in a sentence, in characters.
+const SENTENCE: usize = 200;
 
 /// The next step where a repository's file refuses a turn.
 pub const TRUST_HINT: &str = "see it with rejoin trust --dry-run, then trust it";
@@ -53,41 +57,96 @@ pub fn scan(adapter: &dyn Adapter, folder: &Path, home: Option<&Path>) -> Vec<Fo
     let places = places(folder, home);
     let found = places.iter().flat_map(|place| {
         let Place { path, in_checkout } = place;
-        let read = |file: &str| read_file(&path.join(file));
-        let list = |name: &str| names(&path.join(name));
-        let files = adapter.repository_files(&RepositoryFolder {
-            is_workdir: path == folder,
-            read: &read,
-            list: &list,
+        let files = at(path, path == folder, |folder| {
+            adapter.repository_files(folder)
         });
         // Flags hold everywhere. Without them Gemini CLI 0.61.0 reads `.env` above a checkout, and OpenCode
         // 1.18.33 plugins above one that git refuses.
-        let counts = |file: &RepositoryFile| *in_checkout || file.guard == Guard::Missing;
-        files.into_iter().filter(counts).map(|file| {
-            let path = path.join(&file.path);
-            let bytes = read_file(&path).and_then(Result::ok);
-            Found {
-                hash: bytes.map(|bytes| blake3::hash(&bytes).to_hex().to_string()),
-                path,
-                file,
-            }
-        })
+        let counts = |found: &Found| *in_checkout || found.file.guard == Guard::Missing;
+        files.into_iter().filter(counts)
     });
     found.collect()
 }
 
-/// Decides how the repository's configuration counts in a turn with this permission mode.
+/// Finds the definitions beneath `folder` that the agent would take in while it works there. Where there
+/// are too many folders, `folder` itself is listed: it cannot be read, and so not be trusted.
+pub fn scan_nested(adapter: &dyn Adapter, folder: &Path) -> Vec<Found> {
+    let Some(name) = adapter.nested_folder() else {
+        return vec![];
+    };
+    let (holders, whole) = nested::holders(folder, name, nested::MOST);
+    let found = holders.iter();
+    let mut found: Vec<Found> = found
+        .flat_map(|path| at(path, false, |folder| adapter.nested_files(folder)))
+        .collect();
+    if !whole {
+        found.push(Found {
+            path: folder.to_path_buf(),
+            hash: None,
+            file: RepositoryFile {
+                path: String::new(),
+                effects: vec![format!(
+                    "has more than {} folders: definitions beneath it are not all looked at",
+                    nested::MOST
+                )],
+                guard: Guard::Flags,
+            },
+        });
+    }
+    found
+}
+
+/// Finds files in one folder, with their hashes.
+fn at(
+    folder: &Path,
+    is_workdir: bool,
+    find: impl FnOnce(&RepositoryFolder<'_>) -> Vec<RepositoryFile>,
+) -> Vec<Found> {
+    let read = |file: &str| read_file(&folder.join(file));
+    let list = |name: &str| names(&folder.join(name));
+    let files = find(&RepositoryFolder {
+        is_workdir,
+        read: &read,
+        list: &list,
+    });
+    let found = files.into_iter().map(|file| {
+        let path = folder.join(&file.path);
+        let bytes = read_file(&path).and_then(Result::ok);
+        Found {
+            hash: bytes.map(|bytes| blake3::hash(&bytes).to_hex().to_string()),
+            path,
+            file,
+        }
+    });
+    found.collect()
+}
+
+/// Shortens an effect for a sentence or a list; `rejoin trust --dry-run` shows the whole.
+pub fn shortened(effect: &str) -> String {
+    match effect.char_indices().nth(SENTENCE) {
+        Some((end, _)) => format!("{}…", &effect[..end]),
+        None => effect.to_owned(),
+    }
+}
+
+/// Decides how the repository's configuration counts in a turn with this permission mode. `nested` finds
+/// the files beneath the working folder, which matter only where all others are trusted.
 pub fn standing(
     adapter: &dyn Adapter,
     mode: PermissionMode,
     contained: Option<Contained>,
-    found: &[Found],
+    mut found: Vec<Found>,
     trust: impl FnOnce() -> TrustList,
+    nested: impl FnOnce() -> Vec<Found>,
 ) -> Standing {
     if found.is_empty() {
         return Standing::default();
     }
     let trust = trust();
+    let trusted = |file: &Found| file.state(&trust) == TrustState::Trusted;
+    if found.iter().all(trusted) {
+        found.extend(nested());
+    }
     let states: Vec<TrustState> = found.iter().map(|file| file.state(&trust)).collect();
     if states.iter().all(|state| *state == TrustState::Trusted) {
         return Standing {
@@ -106,14 +165,20 @@ pub fn standing(
             TrustState::Changed => ", which has changed since you trusted it",
             TrustState::NotNeeded | TrustState::Trusted | TrustState::Untrusted => "",
         };
-        let effect = file.file.effects.first().map_or("", String::as_str);
+        let effect = file.file.effects.first();
+        let effect = effect.map(|effect| shortened(effect)).unwrap_or_default();
         let path = file.path.display();
         let name = adapter.name();
         format!("{name} would obey {path}{changed} ({effect}), whatever the turn may do; {TRUST_HINT}, or allow everything (--permission full)")
     });
     let ignored = found.iter().filter(|file| held(file));
+    let skills = ignored.clone().any(|file| file.file.is_skill());
     Standing {
-        config: RepositoryConfig::Ignored,
+        config: if skills {
+            RepositoryConfig::IgnoredWithSkills
+        } else {
+            RepositoryConfig::Ignored
+        },
         refused,
         ignored: ignored.map(|file| file.path.clone()).collect(),
     }

@@ -25,7 +25,7 @@ use crate::session::Sessions;
 use crate::whole::{keep_aside, put};
 
 pub use now::{Now, Unwritten, written_to};
-use place::{hash_of, held_elsewhere, is_plain, leads_out, logged, place};
+use place::{hash_of, held_elsewhere, is_plain, logged, place};
 
 /// What is restored waits here, in the folder of the turn.
 const STAGED: &str = "restored";
@@ -348,11 +348,12 @@ impl Staged {
             let Some((_, folder)) = part.filter(|_| is_plain(&file.path)) else {
                 continue;
             };
-            let root = home.join(folder);
-            if leads_out(&root, &file.path) {
+            let Ok(target) = foreign_file::beneath(home, &format!("{folder}/{}", file.path)) else {
+                continue;
+            };
+            if fs_err::symlink_metadata(&target).is_ok_and(|meta| meta.is_symlink()) {
                 continue;
             }
-            let target = root.join(&file.path);
             if hash_of(&target).is_none_or(|hash| hash != file.hash) {
                 keep_aside(&target, Records::Lines, true)?;
                 put(&staging.join(n.to_string()), &target, file.mode, true)?;
@@ -360,7 +361,7 @@ impl Staged {
         }
         fault::point("before_place");
         let mark = pin.files.pop().ok_or_else(gone)?;
-        let target = home.join(&mark.path);
+        let target = foreign_file::beneath(home, &mark.path)?;
         let staged = staging.join("0");
         // What is in the log of a database is not in the file.
         let same = !logged(&target)

@@ -20,7 +20,7 @@ use crate::config::ModelConfig;
 use crate::error::Error;
 use crate::leftovers;
 use crate::pump::Pumped;
-use crate::shim::END;
+use crate::shim::{END, End};
 use crate::warm::Host;
 
 pub(crate) use put_off::{PutOff, ended, put_off};
@@ -146,6 +146,8 @@ pub(crate) async fn settle(
         unsaved: None,
         attempt: Some(attempt.n),
         ended_at: ended_at(folder),
+        // Of a turn that was put off, this run is only a part.
+        ran_ms: plan.so_far.is_none().then(|| ran_ms(folder)).flatten(),
         record,
         outside: run.said_by_others(&pin),
         pin,
@@ -161,6 +163,10 @@ pub(crate) async fn settle(
 fn ended_at(folder: &Path) -> Option<i64> {
     let written = |name: &str| written_at(folder, name);
     written(END).or_else(|| written("out").max(written("err")))
+}
+
+fn ran_ms(folder: &Path) -> Option<u64> {
+    End::load(folder).ok().flatten()?.ran_ms
 }
 
 /// Returns when a file of a run was last written, in microseconds since 1970.

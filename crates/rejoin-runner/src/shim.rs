@@ -102,11 +102,17 @@ fn live(folder: &Path) -> io::Result<i32> {
     // Clients see us hang up when the door falls shut: after `end.json`.
     let (mut end, policy, _open) = match start(here, &signals, &env, line) {
         Ok((turn, keep_background)) => {
+            let since = rejoin_hub::Clock.since_boot();
             let (ended, why, door, spools) = turn.run();
+            let ran = rejoin_hub::Clock.since_boot().saturating_sub(since);
             // A turn that was cancelled or cut off keeps nothing.
             let keep = keep_background && why == Why::Exited;
             let policy = if keep { Policy::Keep } else { Policy::Kill };
-            (ended_so(ended, why), policy, Some((door, spools)))
+            let end = End {
+                ran_ms: u64::try_from(ran.as_millis()).ok(),
+                ..ended_so(ended, why)
+            };
+            (end, policy, Some((door, spools)))
         }
         Err(error) => (End::not_started(&error), Policy::Kill, None),
     };

@@ -421,6 +421,7 @@ pub(crate) fn without_a_run(
         unsaved: None,
         attempt,
         ended_at: None,
+        ran_ms: None,
         pin,
         outside: vec![],
     }

@@ -28,7 +28,7 @@ pub struct Target<'a> {
 impl Target<'_> {
     /// Returns the context window of the model: as configured, as its session reported it, as
     /// generally known.
-    fn window(&self, pin: Option<&Pin>) -> Option<u64> {
+    pub(crate) fn window(&self, pin: Option<&Pin>) -> Option<u64> {
         let wrote = pin.and_then(|pin| pin.model.as_deref());
         let model = self.model.or(wrote);
         let configured = model.and_then(|model| model_config(self.models, model)?.window);

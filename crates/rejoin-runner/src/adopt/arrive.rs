@@ -4,7 +4,6 @@ use std::io::{self, Read, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rejoin_agents::{Place, SessionAt};
 use rejoin_core::SessionId;
 
@@ -55,8 +54,9 @@ impl Runner {
         if let Some(pid) = in_use(adapter, &home, session, Some(&path)) {
             return Err(Error::InUse { pid });
         }
-        let target = home.join(&path);
-        let put = put(&target, from).map_err(Error::io("putting the session in its place"))?;
+        let placed = |error| Error::io("putting the session in its place")(error);
+        let target = foreign_file::beneath(&home, &path).map_err(placed)?;
+        let put = put(&target, from).map_err(placed)?;
         if put == Beside::Other {
             return Err(Error::OtherSession(session.to_string()));
         }
@@ -112,12 +112,7 @@ fn put(target: &Path, from: &mut (dyn Read + Send)) -> io::Result<Beside> {
         builder.recursive(true).mode(0o700).create(parent)?;
     }
     let temp = Temp(target.with_extension("jsonl.rejoin-tmp"));
-    let mut file = fs_err::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temp.0)?;
+    let mut file = foreign_file::create_temporary(&temp.0)?;
     io::copy(from, &mut file)?;
     file.flush()?;
     file.sync_all()?;

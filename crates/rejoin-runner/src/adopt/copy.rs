@@ -40,7 +40,7 @@ pub(super) fn copy(
         (Moving::Stays | Moving::Rewrite(_), Place::At(path)) => path,
         (Moving::Stays | Moving::Rewrite(_), Place::Find { .. }) => found.path.clone(),
     };
-    let to = home.join(&path);
+    let to = foreign_file::beneath(home, &path)?;
     if let Some(parent) = to.parent() {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(parent)?;
@@ -90,16 +90,7 @@ fn ready(
 /// CLI's next one with it.
 fn put(to: &Path, bytes: &[u8]) -> io::Result<()> {
     let temp = to.with_extension("jsonl.rejoin-tmp");
-    let mut options = fs_err::OpenOptions::new();
-    let mut file = {
-        use fs_err::os::unix::fs::OpenOptionsExt as _;
-        options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temp)?
-    };
+    let mut file = foreign_file::create_temporary(&temp)?;
     io::Write::write_all(&mut file, bytes)?;
     if !bytes.ends_with(b"\n") {
         io::Write::write_all(&mut file, b"\n")?;

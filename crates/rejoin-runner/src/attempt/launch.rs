@@ -11,6 +11,7 @@ use super::{Prepared, Preparing, run_folder, text, turn_folder};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::folder::make_private;
+use crate::foreign_file;
 use crate::hook;
 use crate::look::environment;
 use crate::overlay;
@@ -180,9 +181,12 @@ impl<L: HubLink> Preparing<'_, L> {
                 .map_err(Error::io("saving the session"))?;
         } else if let (Records::Database { .. }, Some(place)) =
             (looked.adapter.records(), &plan.session_file)
-            && let Some(parent) = looked.home.join(place).parent()
         {
-            make_private(parent).map_err(Error::io("preparing the agent's home"))?;
+            let failed = |error| Error::io("preparing the agent's home")(error);
+            let file = foreign_file::beneath(&looked.home, place).map_err(failed)?;
+            if let Some(parent) = file.parent() {
+                make_private(parent).map_err(failed)?;
+            }
         }
         Ok(())
     }

@@ -230,7 +230,7 @@ mod tests {
             duration_ms: 0,
             failure: Some(&failure),
             tools_run: 0,
-            notes: &[failure.class.advise("tmqx")],
+            notes: &[failure.class.advise("tmqx:3", "claude")],
         });
         let row = of_class(failure.class);
         insta::assert_snapshot!(format!("exit {}, turn {}\n{line}", row.exit, row.word), @r#"

@@ -5,6 +5,9 @@
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::unistd::{SysconfVar, sysconf};
 
 /// Bytes to read at once: most files are shorter.
 const AT_ONCE: usize = 4096;
@@ -16,6 +19,18 @@ pub(crate) struct Entry {
     pub(crate) parent: i32,
     pub(crate) start: u64,
     pub(crate) zombie: bool,
+    /// By a signal, or by a debugger.
+    pub(crate) stopped: bool,
+}
+
+impl Entry {
+    /// Returns how long the process has been running, in time that nobody can set.
+    pub(crate) fn age(&self) -> Duration {
+        let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
+        let ticks = ticks.and_then(|it| u64::try_from(it).ok()).unwrap_or(100);
+        let started = Duration::from_millis(self.start.saturating_mul(1000) / ticks.max(1));
+        rejoin_hub::Clock.since_boot().saturating_sub(started)
+    }
 }
 
 /// The process with this pid, if there is one.
@@ -112,6 +127,7 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
         parent,
         start,
         zombie: matches!(state, "Z" | "X" | "x"),
+        stopped: matches!(state, "T" | "t"),
     })
 }
 
@@ -125,6 +141,7 @@ mod tests {
             parent,
             start: 1,
             zombie: false,
+            stopped: false,
         }
     }
 
@@ -138,8 +155,19 @@ mod tests {
                 ..entry(7, 3)
             })
         );
+        let stopped = parse(
+            7,
+            b"7 (a) T 3 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1",
+        );
+        assert!(stopped.is_some_and(|it| it.stopped && !it.zombie));
         assert_eq!(parse(7, b"7 (a"), None);
         assert_eq!(parse(7, b"7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn a_process_has_an_age() {
+        let me = read(nix::unistd::getpid().as_raw());
+        assert!(me.is_some_and(|it| it.age() < Duration::from_hours(24)));
     }
 
     #[test]

@@ -313,6 +313,7 @@ impl Bench<'_> {
             snapshot: SnapshotFact::None,
             elsewhere: false,
             in_use: None,
+            writers_visible: true,
             forked_from: forks.then_some("its parent"),
         };
         let situation = Situation {
@@ -326,6 +327,7 @@ impl Bench<'_> {
             runtime: self.runtime,
             capability: Capability::Probed,
             model: None,
+            window: None,
             envelope: EnvelopeFact::Expressible,
             pin: Some(facts),
         };

@@ -4,6 +4,14 @@ use rejoin_agents::adapter;
 
 use super::*;
 
+/// Makes a folder with no `.git` above it: programs leave some in the system's temporary folder.
+fn outside_checkouts() -> tempfile::TempDir {
+    let places = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
+    let free = |place: &PathBuf| place.ancestors().all(|it| !it.join(".git").exists());
+    let place = places.into_iter().find(free).unwrap();
+    tempfile::tempdir_in(place).unwrap()
+}
+
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
     fs_err::create_dir_all(path.parent().unwrap()).unwrap();
@@ -20,7 +28,7 @@ fn names_of(places: &[Place], root: &Path) -> Vec<String> {
 
 #[test]
 fn the_outermost_checkout_bounds_the_search() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     let deep = root.join("repo/a/b");
     fs_err::create_dir_all(&deep).unwrap();
@@ -37,7 +45,7 @@ fn the_outermost_checkout_bounds_the_search() {
 /// Submodules and worktrees have a file in the place of `.git`; neither hides the checkout around it.
 #[test]
 fn a_submodule_or_worktree_does_not_bound_the_search() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     fs_err::create_dir_all(root.join("repo/.git")).unwrap();
     for (folder, line) in [
@@ -63,7 +71,7 @@ fn a_submodule_or_worktree_does_not_bound_the_search() {
 
 #[test]
 fn every_file_has_to_be_trusted_as_it_is() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     fs_err::create_dir(root.join(".git")).unwrap();
     write(&root, ".claude/settings.json", r#"{"apiKeyHelper":"x"}"#);
@@ -82,9 +90,11 @@ fn every_file_has_to_be_trusted_as_it_is() {
             at: String::new(),
         });
         let files = files.collect();
-        standing(claude, PermissionMode::Edit, contained, &found, || {
-            TrustList { files }
-        })
+        let trust = || TrustList { files };
+        let nested = || scan_nested(claude, &root);
+        let mode = PermissionMode::Edit;
+        let found = scan(claude, &root, None);
+        standing(claude, mode, contained, found, trust, nested)
     };
     let proven = Some(Contained::Proven);
     let none = standing(&[], proven);
@@ -97,6 +107,19 @@ fn every_file_has_to_be_trusted_as_it_is() {
     assert_eq!(one.config, RepositoryConfig::Ignored);
     let all = standing(&[&found[0], &found[1]], None);
     assert_eq!((all.config, all.refused), (RepositoryConfig::Obeyed, None));
+    // A definition that is added anywhere in or beneath the folder takes the trust back.
+    for path in [
+        ".claude/workflows/a/b.js",
+        ".claude/agents/a/b/c.md",
+        "deep/er/.claude/skills/x/SKILL.md",
+        "deep/.claude/agents/x/y.md",
+    ] {
+        write(&root, path, "");
+        let one_more = standing(&[&found[0], &found[1]], proven);
+        assert!(!one_more.config.is_obeyed(), "{path}");
+        assert!(one_more.ignored.contains(&root.join(path)), "{path}");
+        fs_err::remove_file(root.join(path)).unwrap();
+    }
     // A binary that was not proven to ignore them is not started beside them.
     for contained in [None, Some(Contained::Broken), Some(Contained::Untested)] {
         let refused = standing(&[], contained).refused.unwrap();
@@ -109,7 +132,7 @@ fn every_file_has_to_be_trusted_as_it_is() {
 
 #[test]
 fn a_plugin_whose_name_is_not_text_is_found() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     let plugins = root.join(".opencode/plugin");
     fs_err::create_dir_all(&plugins).unwrap();
@@ -123,7 +146,7 @@ fn a_plugin_whose_name_is_not_text_is_found() {
 
 #[test]
 fn memory_of_folders_above_comes_first() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     fs_err::create_dir(root.join(".git")).unwrap();
     write(&root, "CLAUDE.md", "of the root\n");
@@ -148,7 +171,7 @@ fn memory_of_folders_above_comes_first() {
 
 #[test]
 fn memory_does_not_lead_out_of_the_checkout() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     write(&root, "secret", "a key\n");
     write(&root, "repo/AGENTS.md", "of the root\n");
@@ -171,7 +194,7 @@ fn memory_does_not_lead_out_of_the_checkout() {
 /// Gemini CLI and OpenCode look there, and no flag keeps them from it.
 #[test]
 fn files_above_the_checkout_count_where_no_flag_holds() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     fs_err::create_dir_all(root.join("in/.git")).unwrap();
     write(&root, ".env", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1\n");
@@ -192,7 +215,7 @@ fn files_above_the_checkout_count_where_no_flag_holds() {
 
 #[test]
 fn instructions_of_the_user_are_not_displaced() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = outside_checkouts();
     let root = fs_err::canonicalize(dir.path()).unwrap();
     fs_err::create_dir(root.join(".git")).unwrap();
     write(

@@ -164,13 +164,13 @@ pub(super) fn save(home: &Path, mark: &FileMark, to: &Path) -> io::Result<()> {
 }
 
 pub(super) fn put_back(home: &Path, mark: &FileMark, saved: &Path) -> io::Result<FileMark> {
-    let target = home.join(&mark.path);
+    let target = foreign_file::beneath(home, &mark.path)?;
     if marks::compare(home, mark) == SessionFact::Untouched && !log_of(&target).exists() {
         return Ok(mark.clone());
     }
     same(saved, mark)?;
     let temp = target.with_extension("db.rejoin-tmp");
-    fs_err::copy(saved, &temp)?;
+    foreign_file::copy(saved, &temp)?;
     fs_err::File::open(&temp)?.sync_all()?;
     // A log that outlived its file would be written into the one put back.
     for beside in ["-wal", "-shm"] {

@@ -177,6 +177,7 @@ pub(crate) async fn ended(
         unsaved: None,
         attempt: None,
         ended_at: None,
+        ran_ms: None,
         record,
         pin,
     }

@@ -120,6 +120,9 @@ pub struct End {
     pub leftovers: Vec<Leftover>,
     /// How many of those were killed.
     pub killed: usize,
+    /// How long the CLI ran, in milliseconds, by a clock that nobody sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran_ms: Option<u64>,
 }
 
 impl Default for End {
@@ -132,11 +135,17 @@ impl Default for End {
             error: None,
             leftovers: Vec::new(),
             killed: 0,
+            ran_ms: None,
         }
     }
 }
 
 impl End {
+    /// Writes `end.json` into the folder of a run whose shim cannot do it any more.
+    pub(crate) fn save(&self, folder: &Path) -> io::Result<()> {
+        put(&folder.join(END), &serde_json::to_vec(self)?)
+    }
+
     pub(super) fn not_started(error: &io::Error) -> Self {
         Self {
             why: Why::NotStarted,

@@ -1,0 +1,214 @@
+//! Watches the shim of a run, and keeps the limits of the run where the shim cannot.
+//!
+//! A shim keeps its run's limits and ends its processes. An agent that may send signals to its shim
+//! could stop or kill it, and a shim can be killed when memory runs out. A stopped shim is continued;
+//! one that is stopped again and again, or that does not end its run when it has to, is killed
+//! together with everything below it. The CLI of a killed shim may finish its turn, within the limits.
+
+use std::convert::Infallible;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::Ended;
+use crate::apart::apart;
+use crate::holder::Holder;
+use crate::leftovers;
+use crate::process::tree::{self, Entry};
+use crate::shim::{Begun, End, Spec, Why, begun};
+
+/// How often the shim is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// A shim that is found stopped for so long, in spite of being continued, is killed.
+const STOPPED: Duration = Duration::from_secs(10);
+/// A shim that was not found stopped for so long is left in peace again.
+const CALM: Duration = Duration::from_mins(1);
+/// A shim ends its run within this time after the grace period of the CLI, or it hangs.
+const HANGS: Duration = Duration::from_secs(15);
+
+/// Why a run has to end before its time, and since when.
+#[derive(Default)]
+pub(super) struct Ending(OnceLock<(Why, Instant)>);
+
+impl Ending {
+    /// Notes that the run has to end; the first reason counts.
+    pub(super) fn begin(&self, why: Why) {
+        self.0.get_or_init(|| (why, Instant::now()));
+    }
+
+    fn get(&self) -> Option<(Why, Instant)> {
+        self.0.get().copied()
+    }
+
+    /// Returns the end of a run. One that nobody saw has the reason that is known here.
+    pub(super) fn explain(&self, end: Ended) -> Ended {
+        match (end, self.get()) {
+            (Ended::Unseen, Some((why, _))) => Ended::Seen(killed(why, 0)),
+            (end, _) => end,
+        }
+    }
+}
+
+/// The watch over one run.
+pub(super) struct Watchdog<'a> {
+    folder: PathBuf,
+    turn: String,
+    limits: Limits,
+    ending: &'a Ending,
+    /// When the shim was first and last found stopped.
+    stopped: Option<(Instant, Instant)>,
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    wall: Option<Duration>,
+    grace: Duration,
+    spool_bytes: u64,
+}
+
+/// What has to be done about a run.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Leave,
+    /// The shim is stopped.
+    Continue(i32),
+    /// Nobody else ends the CLI: it is asked to end first.
+    Ask(i32, Why),
+    /// The run is ended with everything that belongs to it.
+    Kill(Why),
+}
+
+impl<'a> Watchdog<'a> {
+    pub(super) fn new(folder: &Path, turn: String, ending: &'a Ending) -> Self {
+        let spec = Spec::load(folder).unwrap_or_default();
+        Self {
+            folder: folder.to_owned(),
+            turn,
+            limits: Limits {
+                wall: spec.wall_ms.map(Duration::from_millis),
+                grace: Duration::from_millis(spec.grace_ms),
+                spool_bytes: spec.spool_bytes,
+            },
+            ending,
+            stopped: None,
+        }
+    }
+
+    /// Watches until it is dropped.
+    pub(super) async fn watch(mut self) -> Infallible {
+        let mut asked = None;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = Instant::now();
+            match self.judge(asked, now) {
+                Verdict::Leave => {}
+                Verdict::Continue(shim) => send(shim, Signal::SIGCONT),
+                Verdict::Ask(cli, why) => {
+                    asked = Some(now);
+                    self.ending.begin(why);
+                    send(cli, Signal::SIGINT);
+                }
+                Verdict::Kill(why) => {
+                    self.ending.begin(why);
+                    let (folder, turn) = (self.folder.clone(), self.turn.clone());
+                    if let Err(error) = apart(move || end_run(&folder, &turn, why)).await {
+                        tracing::warn!(turn = %self.turn, %error, "A run could not be ended");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Judges the run by its processes. `asked`: this watch has asked the CLI to end.
+    fn judge(&mut self, asked: Option<Instant>, now: Instant) -> Verdict {
+        let Ok(Begun::By(shim)) = begun(&self.folder) else {
+            return Verdict::Leave;
+        };
+        let ending = self.ending.get();
+        let waited = |since: Instant| now.saturating_duration_since(since);
+        if let Some(shim) = alive(&shim) {
+            // A shim whose CLI is gone may wait for room on the disk.
+            let hangs = ending.filter(|(_, since)| waited(*since) > self.limits.grace + HANGS);
+            let hangs = hangs.filter(|_| leftovers::live_cli(&self.folder).is_some());
+            let why = ending.map_or(Why::Exited, |(why, _)| why);
+            if hangs.is_some() || self.is_held_down(&shim, now) {
+                return Verdict::Kill(why);
+            }
+            return if shim.stopped {
+                Verdict::Continue(shim.pid)
+            } else {
+                Verdict::Leave
+            };
+        }
+        let Some(cli) = leftovers::live_cli(&self.folder) else {
+            return Verdict::Leave;
+        };
+        let why = ending.map(|(why, _)| why).or_else(|| self.exceeded(&cli));
+        match (why, asked) {
+            (Some(why), None) => Verdict::Ask(cli.pid, why),
+            (Some(why), Some(since)) if waited(since) > self.limits.grace => Verdict::Kill(why),
+            (None, _) | (Some(_), Some(_)) => Verdict::Leave,
+        }
+    }
+
+    /// Returns true if the shim is found stopped although it was continued.
+    fn is_held_down(&mut self, shim: &Entry, now: Instant) -> bool {
+        let calm = |last: Instant| now.saturating_duration_since(last) > CALM;
+        self.stopped.take_if(|(_, last)| calm(*last));
+        if !shim.stopped {
+            return false;
+        }
+        let (first, last) = self.stopped.get_or_insert((now, now));
+        *last = now;
+        now.saturating_duration_since(*first) > STOPPED
+    }
+
+    /// Returns the limit that the CLI of a dead shim has passed.
+    fn exceeded(&self, cli: &Holder) -> Option<Why> {
+        let age = tree::read(cli.pid).map(|entry| entry.age());
+        let late = self
+            .limits
+            .wall
+            .is_some_and(|wall| age.is_some_and(|age| age > wall));
+        let size = |name: &str| fs_err::metadata(self.folder.join(name)).map_or(0, |it| it.len());
+        if late {
+            Some(Why::Wall)
+        } else if size("out") + size("err") > self.limits.spool_bytes {
+            Some(Why::SpoolFull)
+        } else {
+            None
+        }
+    }
+}
+
+/// Sends a signal; a process that is gone needs none.
+fn send(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).ok();
+}
+
+/// Returns the process if it is still the one that is meant.
+fn alive(holder: &Holder) -> Option<Entry> {
+    tree::read(holder.pid).filter(|_| holder.is_alive())
+}
+
+/// Kills every process of the turn, its shim included, and writes `end.json` for the shim.
+fn end_run(folder: &Path, turn: &str, why: Why) -> io::Result<()> {
+    let count = leftovers::end_marked(turn)?;
+    if End::load(folder)?.is_none() {
+        killed(why, count).save(folder)?;
+    }
+    Ok(())
+}
+
+fn killed(why: Why, count: usize) -> End {
+    End {
+        signal: Some(Signal::SIGKILL as i32),
+        why,
+        killed: count,
+        ..End::default()
+    }
+}
