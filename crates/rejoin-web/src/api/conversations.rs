@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use rejoin_hub::{ConversationView, ListView, ListWish, NewWish, NextView, TurnFlags, WholeView};
+use rejoin_hub::{
+    ConversationView, ListView, ListWish, NewWish, NextView, PageRequest, TurnFlags, WholeView,
+};
 use rejoin_runner::failure::Failure;
 use rejoin_runner::look;
 use rejoin_store::TokenScope;
@@ -130,9 +132,17 @@ pub(super) struct Showing {
     /// With removed messages and earlier words.
     #[serde(default)]
     all: bool,
+    /// Messages before this number.
+    before: Option<i64>,
+    /// Messages after this number.
+    after: Option<i64>,
+    /// This message and those on both sides.
+    around: Option<i64>,
+    /// How many messages; 1000 at most, and if nothing is said. Fewer where they are long.
+    limit: Option<i64>,
 }
 
-/// A conversation with its messages, turns and sessions
+/// A conversation with its newest messages, or with those of another page, their turns and its sessions
 #[utoipa::path(
     get, path = "/api/conversations/{id}", operation_id = "showConversation", tag = "conversations",
     params(("id" = String, Path, description = "Id, handle or key"), Showing),
@@ -148,7 +158,14 @@ pub(super) async fn show(
 ) -> Result<Json<WholeView>> {
     let hub = app.hub(&caller);
     let found = find::conversation(&hub, &id).await?;
-    Ok(Json(hub.whole_view(&found, showing.all).await?))
+    let page = PageRequest {
+        before: showing.before,
+        after: showing.after,
+        around: showing.around,
+        limit: showing.limit,
+        all: showing.all,
+    };
+    Ok(Json(hub.page_view(&found, &page).await?))
 }
 
 /// Delete a conversation with everything that belongs to it; nothing brings it back

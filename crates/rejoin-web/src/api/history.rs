@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use rejoin_core::ConversationId;
-use rejoin_hub::{Changed, ForkView, ForkWish, Merged};
+use rejoin_hub::{Changed, Doing, ForkView, ForkWish, Merged, Wish};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -172,10 +172,18 @@ pub(super) struct Reloaded {
     ended: usize,
 }
 
-/// End the processes that stayed up; the next turn resumes in a new one
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReloadBody {
+    /// Permission of the conversation from the next turn on: `read-only`, `edit`, `full` or `ask`; none: as it is.
+    permission: Option<String>,
+}
+
+/// End the processes that stayed up; the next turn resumes in a new one, with another permission if one is given
 #[utoipa::path(
     post, path = "/api/conversations/{id}/reload", operation_id = "reloadConversation", tag = "history",
     params(("id" = String, Path, description = "Id, handle or key")),
+    request_body(content = Option<ReloadBody>),
     responses(
         (status = 200, description = "None of them runs any more; a running turn is left alone", body = Reloaded),
     )
@@ -184,8 +192,15 @@ pub(super) async fn reload(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    MaybeBody(body): MaybeBody<ReloadBody>,
 ) -> Result<Json<Reloaded>> {
-    let found = find::conversation(&app.hub(&caller), &id).await?;
+    let hub = app.hub(&caller);
+    let found = find::conversation(&hub, &id).await?;
+    if let Some(permission) = body.permission.as_deref() {
+        let wishes = [Wish::Permission(crate::asked::mode(permission)?)];
+        hub.set(found.id, "set", &wishes, Doing::Now).await?;
+        app.runner.wake.send_modify(|n| *n += 1);
+    }
     Ok(Json(Reloaded {
         conversation_id: found.id,
         ended: app.runner.reload(found.id).await,

@@ -5,8 +5,8 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use rejoin_core::{AnswerWish, Choice, QuestionId};
-use rejoin_hub::{Error, InboxView, Target, TurnView};
-use serde::{Deserialize, Serialize};
+use rejoin_hub::{Error, InboxDocument, Target, TurnView};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
@@ -18,16 +18,10 @@ use crate::guard::Caller;
 use crate::problem::{Problem, Refusal, Result};
 use crate::state::App;
 
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Inbox {
-    turns: Vec<InboxView>,
-}
-
 /// What waits for a person, longest first
-#[utoipa::path(get, path = "/api/inbox", operation_id = "inbox", tag = "questions", responses((status = 200, body = Inbox)))]
-pub(super) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Inbox>> {
-    let turns = app.hub(&caller).inbox().await?;
-    Ok(Json(Inbox { turns }))
+#[utoipa::path(get, path = "/api/inbox", operation_id = "inbox", tag = "questions", responses((status = 200, body = InboxDocument)))]
+pub(super) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<InboxDocument>> {
+    Ok(Json(app.hub(&caller).inbox().await?.into()))
 }
 
 /// `decision` for an approval, `answers` for a question: each by its id, with the labels that are chosen.

@@ -227,6 +227,8 @@ pub(super) async fn retry(
         },
         client_key: idempotency_key(&headers)?,
         confirmed: body.confirm,
+        // Without a place for its agent it waits in the queue.
+        queue_limit: (!app.queue.has_place()).then_some(app.options.max_queued),
     };
     let sending = Sending {
         app: &app,

@@ -98,7 +98,7 @@ pub(super) struct HubView {
     machine: String,
     /// The name of the caller's token.
     name: String,
-    /// What it may do: `read`, `send`, `admin` or `runner`.
+    /// Rights of the token: `read`, `send` or `admin`.
     scope: String,
     namespace: String,
     /// The most the caller may ask an agent to do; none: anything.

@@ -20,7 +20,7 @@ use crate::state::App;
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenBody {
     name: String,
-    /// `read`, `send`, `admin` or `runner`; `send` if nothing is said.
+    /// `read`, `send` or `admin`; default: `send`. `runner` is reserved for runners on other machines and refused.
     scope: Option<String>,
     /// None: the caller's own.
     namespace: Option<String>,

@@ -88,15 +88,16 @@ pub(super) async fn events(
     Ok(events::of_turn(&app, &caller, place, turn, after))
 }
 
-/// Turns that were linked by escalation, first to last.
+/// The chain of a turn. This version links no turns, so it holds one.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Chain {
+    /// The turn that was asked for, alone.
     turns: Vec<TurnView>,
-    /// Of all of them, as far as it is known.
+    /// Cost of that turn; null if unknown.
     cost_usd: Option<f64>,
 }
 
-/// The turns that led to this one by escalation, and itself
+/// Show the chain of a turn: in this version the turn alone, because nothing escalates
 #[utoipa::path(
     get, path = "/api/turns/{id}/chain", operation_id = "showChain", tag = "turns",
     params(("id" = String, Path)),
@@ -118,12 +119,12 @@ pub(super) async fn chain(
     }))
 }
 
-/// Stop a turn; one that is still in the queue is withdrawn
+/// Stop a turn; one that is still in the queue is withdrawn, and of one that has ended the processes that it kept are ended
 #[utoipa::path(
     post, path = "/api/turns/{id}/cancel", operation_id = "cancelTurn", tag = "turns",
     params(("id" = String, Path)),
     responses(
-        (status = 200, description = "It has ended: this is what had happened", body = TurnView),
+        (status = 200, description = "The turn has ended, or the processes that it had kept in the background have", body = TurnView),
         (status = 503, description = "It was told to stop and has not ended yet, or the store could not be written", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -135,6 +136,9 @@ pub(super) async fn cancel(
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
     if turn.status.ended() {
+        if app.runner.end_kept(&turn).await? > 0 {
+            return Ok(Json(hub.turn_view(turn.id).await?));
+        }
         let text = format!("the turn has ended already: {}", turn.status);
         return Err(Refusal(
             Failure::conflict(text).try_this(format!("GET /api/turns/{}", turn.id)),
