@@ -71,6 +71,7 @@ fn main() {
             runtime: &runtime,
             capability: Capability::Proven,
             model: Some("sonnet"),
+            window: None,
             envelope: EnvelopeFact::Expressible,
             pin: Some(PinFacts {
                 pin: &pin,
@@ -81,6 +82,7 @@ fn main() {
                 snapshot: SnapshotFact::None,
                 elsewhere: false,
                 in_use: None,
+                writers_visible: true,
                 forked_from: None,
             }),
         };

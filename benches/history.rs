@@ -142,11 +142,11 @@ async fn measure(what: &str, path: &Path) {
                     .read()
                     .await
                     .unwrap()
-                    .all_messages(c)
+                    .messages_between(c, 0, i64::MAX)
                     .await
                     .unwrap();
                 let mut builder = TranscriptBuilder::new(budget);
-                let told = all.iter().rev().take_while(|m| builder.push(&m.message));
+                let told = all.iter().rev().take_while(|m| builder.push(m));
                 let _told = told.count();
                 std::hint::black_box(builder.finish(MESSAGES, &[]));
             }

@@ -105,8 +105,8 @@ pub(crate) fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Where it is installed. Missing: the test fails under CI, and is loudly skipped elsewhere.
-pub(crate) fn installed(cli: &dyn Cli) -> Option<PathBuf> {
+/// Returns where the CLI is installed. Fails the test if it is not.
+pub(crate) fn installed(cli: &dyn Cli) -> PathBuf {
     let (agent, version) = (cli.agent(), cli.version());
     tool(&format!("{agent}-{version}"), &cli.program())
 }
@@ -119,21 +119,26 @@ pub(crate) fn deps() -> PathBuf {
     )
 }
 
-/// A program of a package that `scripts/test` installed.
-pub(crate) fn tool(package: &str, program: &str) -> Option<PathBuf> {
+/// Returns a program of a package that `scripts/test` installs.
+pub(crate) fn tool(package: &str, program: &str) -> PathBuf {
     let path = deps().join(package).join("node_modules").join(program);
-    if path.exists() {
-        return Some(path.canonicalize().unwrap());
-    }
-    let text = format!("SKIPPED: {package} is not installed; run ./scripts/test");
-    assert!(std::env::var_os("CI").is_none(), "{text}");
-    eprintln!("{text}");
-    None
+    needed(path, package).canonicalize().unwrap()
+}
+
+/// Returns the path of a program that a test needs. Fails the test if it is missing: a test that did not run
+/// proves nothing.
+#[track_caller]
+pub(crate) fn needed(path: PathBuf, name: &str) -> PathBuf {
+    assert!(
+        path.exists(),
+        "{name} is not installed; run ./scripts/test, which installs it"
+    );
+    path
 }
 
 /// The native binary of that version of Claude Code.
 pub fn claude(version: &str) -> Option<PathBuf> {
-    installed(claude::of(version))
+    Some(installed(claude::of(version)))
 }
 
 pub(crate) fn claude_of(version: &str) -> &'static dyn Cli {

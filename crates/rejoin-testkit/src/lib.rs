@@ -85,6 +85,7 @@ mod garage;
 mod model;
 mod pg;
 mod pgbouncer;
+pub mod populate;
 mod procs;
 mod python;
 mod running;

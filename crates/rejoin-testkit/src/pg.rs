@@ -10,6 +10,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use crate::clis::needed;
+
 /// `$1`: folder; `$2`: the programs; `$3`: a port, or nothing; `$4`: a password, or nothing; `$5`: the name
 /// in a certificate, or nothing. One word per line tells it what to do; each is answered with one.
 const GUARD: &str = r#"
@@ -76,8 +78,7 @@ pub struct Database {
     name: String,
 }
 
-/// An empty database for one test. None: PostgreSQL is not installed, which fails the test under CI
-/// and skips it loudly elsewhere.
+/// An empty database for one test. Never none: a test without PostgreSQL fails.
 pub fn database() -> Option<Database> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let server = shared()?;
@@ -94,6 +95,11 @@ impl Database {
     pub fn psql(&self, statement: &str) -> String {
         let server = shared().unwrap();
         server.psql(&format!("set search_path = {}; {statement}", self.name))
+    }
+
+    /// The name of its schema.
+    pub fn schema(&self) -> &str {
+        &self.name
     }
 
     pub fn server(&self) -> &'static PgServer {
@@ -117,20 +123,20 @@ fn shared() -> Option<&'static PgServer> {
 }
 
 impl PgServer {
-    /// None: PostgreSQL is not installed.
+    /// Never none: a test without PostgreSQL fails.
     pub fn start() -> Option<Self> {
-        Self::start_with(None, None)
+        Some(Self::start_with(None, None))
     }
 
     /// On a port of loopback, for whoever knows the password.
     pub fn with_password(password: &str) -> Option<Self> {
-        Self::start_with(Some(password), None)
+        Some(Self::start_with(Some(password), None))
     }
 
     /// The same with a certificate for that name, signed by [`PgServer::authority`]. Without TLS nobody
     /// gets in.
     pub fn with_certificate(password: &str, name: &str) -> Option<Self> {
-        Self::start_with(Some(password), Some(name))
+        Some(Self::start_with(Some(password), Some(name)))
     }
 
     /// Who signed its certificate.
@@ -138,8 +144,8 @@ impl PgServer {
         self.dir.join("ca.crt")
     }
 
-    fn start_with(password: Option<&str>, name: Option<&str>) -> Option<Self> {
-        let bin = installed()?;
+    fn start_with(password: Option<&str>, name: Option<&str>) -> Self {
+        let bin = installed();
         let port = password.map(|_| {
             let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             free.local_addr().unwrap().port()
@@ -168,14 +174,14 @@ impl PgServer {
         let mut word = String::new();
         stdout.read_line(&mut word).unwrap();
         assert_eq!(word, "ready\n", "the PostgreSQL server does not start");
-        Some(Self {
+        Self {
             dir,
             bin,
             port,
             password: password.map(str::to_owned),
             guard: Mutex::new((stdin, stdout)),
             _shell: shell,
-        })
+        }
     }
 
     pub fn url(&self) -> String {
@@ -217,6 +223,15 @@ impl PgServer {
         assert_eq!(answer, "done\n");
     }
 
+    /// Runs a script, whose statements may fail, and returns what it prints.
+    pub fn script(&self, script: &str) -> String {
+        let file = self.dir.join("script.sql");
+        fs_err::write(&file, script).unwrap();
+        let mut psql = self.command("");
+        psql.args(["-v", "ON_ERROR_STOP=0", "-f"]).arg(&file);
+        String::from_utf8(psql.output().unwrap().stdout).unwrap()
+    }
+
     /// Runs a statement, gives what it says, one row per line.
     #[track_caller]
     pub fn psql(&self, statement: &str) -> String {
@@ -240,8 +255,8 @@ impl PgServer {
     }
 }
 
-/// The programs of the newest version here.
-fn installed() -> Option<PathBuf> {
+/// Returns the folder with the programs of the newest version here. Fails the test if there is none.
+fn installed() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql");
     let newest = versions
         .into_iter()
@@ -253,10 +268,5 @@ fn installed() -> Option<PathBuf> {
             let version = bin.parent().and_then(|v| v.file_name());
             version.and_then(|v| v.to_str()?.parse::<u32>().ok())
         });
-    if newest.is_none() {
-        let text = "SKIPPED: PostgreSQL is not installed; run ./scripts/test";
-        assert!(std::env::var_os("CI").is_none(), "{text}");
-        eprintln!("{text}");
-    }
-    newest
+    needed(newest.unwrap_or_default(), "PostgreSQL")
 }

@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
+use crate::clis::needed;
 use crate::pg::PgServer;
 
 /// `$1`: its folder. It goes when the stdin of this shell ends.
@@ -26,14 +27,9 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// None: it is not installed, which fails the test under CI. `mode`: `session` or `transaction`.
+    /// Never none: a test without PgBouncer fails. `mode`: `session` or `transaction`.
     pub fn before(server: &PgServer, mode: &str, more: &str) -> Option<Self> {
-        if !std::path::Path::new("/usr/sbin/pgbouncer").exists() {
-            let text = "SKIPPED: PgBouncer is not installed; run ./scripts/test";
-            assert!(std::env::var_os("CI").is_none(), "{text}");
-            eprintln!("{text}");
-            return None;
-        }
+        needed("/usr/sbin/pgbouncer".into(), "PgBouncer");
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);

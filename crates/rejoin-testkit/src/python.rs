@@ -2,20 +2,9 @@
 
 use std::path::PathBuf;
 
-/// A program of that environment. None: it is not installed, which is a failure under CI.
+use crate::clis::{deps, needed};
+
+/// Returns a program of that environment. Never none: a test without it fails.
 pub fn python_tool(name: &str) -> Option<PathBuf> {
-    let deps = std::env::var_os("REJOIN_TEST_CLIS").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.deps")),
-        PathBuf::from,
-    );
-    let tool = deps.join("python/bin").join(name);
-    if tool.exists() {
-        return Some(tool);
-    }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "{name} is not installed; run ./scripts/test"
-    );
-    eprintln!("SKIPPED: {name} is not installed; run ./scripts/test");
-    None
+    Some(needed(deps().join("python/bin").join(name), name))
 }

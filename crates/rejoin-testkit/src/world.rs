@@ -98,7 +98,7 @@ impl World {
         world
     }
 
-    /// With Claude Code of that version as the agent; none if it is not installed.
+    /// With Claude Code of that version as the agent. Never none: a test without it fails.
     pub fn claude(rejoin: &str, version: &str) -> Option<Self> {
         Self::claude_with(rejoin, version, Model::start)
     }
@@ -108,7 +108,7 @@ impl World {
         Self::with(rejoin, claude_of(version), model)
     }
 
-    /// With this CLI as the agent; none if it is not installed.
+    /// With this CLI as the agent. Never none: a test without it fails.
     pub fn of(rejoin: &str, cli: &'static dyn Cli) -> Option<Self> {
         Self::with(rejoin, cli, Model::start)
     }
@@ -119,20 +119,20 @@ impl World {
         cli: &'static dyn Cli,
         model: impl FnOnce() -> Model,
     ) -> Option<Self> {
-        let bin = installed(cli)?;
+        let bin = installed(cli);
         let mut world = Self::with_model(rejoin, model());
         world.become_one_of(cli, &bin);
         copy_store(&known_binary(rejoin, cli, &bin), &world.data());
         Some(world)
     }
 
-    /// With all of these CLIs as agents, the first as the default; none if one is not installed.
+    /// With all of these CLIs as agents, the first as the default. Never none: a test without one of them fails.
     pub fn of_all(rejoin: &str, clis: &[&'static dyn Cli], model: Model) -> Option<Self> {
-        let bins: Option<Vec<PathBuf>> = clis.iter().map(|cli| installed(*cli)).collect();
+        let bins: Vec<PathBuf> = clis.iter().map(|cli| installed(*cli)).collect();
         let mut world = Self::with_model(rejoin, model);
         let _made = world.run(&["list"]).ok();
         let store = world.data().join("rejoin.db");
-        for (cli, bin) in clis.iter().zip(bins?).rev() {
+        for (cli, bin) in clis.iter().zip(bins).rev() {
             world.become_one_of(*cli, &bin);
             let known = known_binary(rejoin, *cli, &bin);
             add_binaries(&store, &binaries(&known.join("rejoin.db")));
@@ -153,6 +153,15 @@ impl World {
         }
         self.database = Some(database);
         Some(self)
+    }
+
+    /// The server that keeps its store, if there is one.
+    pub fn database(&self) -> Option<crate::populate::Server> {
+        let database = self.database.as_ref()?;
+        Some(crate::populate::Server {
+            url: database.server().url(),
+            schema: database.schema().to_owned(),
+        })
     }
 
     fn become_one_of(&mut self, cli: &'static dyn Cli, bin: &Path) {
@@ -322,21 +331,18 @@ impl World {
         command
     }
 
-    /// Lets another CLI be used here too. False: it is not installed.
-    pub fn also(&mut self, cli: &'static dyn Cli) -> bool {
-        let Some(bin) = installed(cli) else {
-            return false;
-        };
+    /// Lets another CLI be used here too.
+    pub fn also(&mut self, cli: &'static dyn Cli) {
+        let bin = installed(cli);
         cli.set_up(self);
         let agent = cli.agent().to_uppercase();
         self.set(&format!("REJOIN_AGENTS_{agent}_BIN"), bin.to_str().unwrap());
-        true
     }
 
     /// Uses a CLI without rejoin, to the end of its answer.
     #[track_caller]
     pub fn alone(&self, cli: &dyn Cli, session: Option<&str>, text: &str) {
-        let done = Command::new(installed(cli).unwrap())
+        let done = Command::new(installed(cli))
             .args(cli.alone(session, text))
             .current_dir(self.work())
             .env_clear()

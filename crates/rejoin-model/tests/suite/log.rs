@@ -57,7 +57,8 @@ async fn every_request_is_a_line() {
 
 #[tokio::test]
 async fn a_log_or_port_that_cannot_be_had_is_an_error() {
-    let log = Some("/nonexistent/requests.jsonl".into());
+    let folder = tempfile::tempdir().unwrap();
+    let log = Some(folder.path().join("no/such/requests.jsonl"));
     let error = ModelServer::start(Options {
         log,
         ..Options::default()
