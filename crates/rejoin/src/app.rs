@@ -7,6 +7,7 @@ use rejoin_hub::{Clock, Hub, TurnRequest};
 use rejoin_runner::{Asks, Error as RunnerError, Runner, RunnerConfig, WallConfig};
 use tracing::level_filters::LevelFilter;
 
+use crate::cli::must_not_be_deleted;
 use crate::config::{Ask, Config, user_folder};
 use crate::failure::{Failure, Result, codes};
 use crate::output::Output;
@@ -96,9 +97,9 @@ impl App {
     ) -> Result<Self> {
         config.logs.write(LevelFilter::OFF);
         make_home(&home)?;
-        let store = StoreAt::named(&home, config.database_url.as_deref())?
-            .open()
-            .await?;
+        let store = StoreAt::named(&home, config.database_url.as_deref())?;
+        must_not_be_deleted(out, &home, &store).await?;
+        let store = store.open().await?;
         let machine = nix_hostname();
         let vault = config.snapshots.vault(&store)?;
         let hub = Hub {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rejoin_core::{AgentName, ConversationId, TurnId};
 use rejoin_hub::{
-    ExplainView, HitsView, InboxView, ListView, ListWish, NamedView, NewTokenView, SearchWish,
-    TokenView, TokenWish, TurnView, Want, WholeView,
+    ExplainView, HitsView, InboxDocument, InboxView, ListView, ListWish, NamedView, NewTokenView,
+    PageRequest, SearchWish, TokenView, TokenWish, TurnView, Want, WholeView,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -28,11 +28,6 @@ pub(crate) enum At<'a> {
 #[derive(Deserialize)]
 struct Tokens {
     tokens: Vec<TokenView>,
-}
-
-#[derive(Deserialize)]
-struct Inbox {
-    turns: Vec<InboxView>,
 }
 
 impl At<'_> {
@@ -162,17 +157,23 @@ impl At<'_> {
         }
     }
 
-    /// `all`: with removed messages and earlier words.
-    pub(crate) async fn whole(self, c: ConversationId, all: bool) -> Result<WholeView> {
+    /// Returns a page of a conversation.
+    pub(crate) async fn page(self, c: ConversationId, page: &PageRequest) -> Result<WholeView> {
         match self {
             Self::Here(app) => {
                 let hub = app.hub();
                 let found = hub.find(&c.to_string(), &[]).await?;
-                Ok(hub.whole_view(&found.conversation, all).await?)
+                Ok(hub.page_view(&found.conversation, page).await?)
             }
             Self::There(remote) => {
                 let id = c.to_string();
-                let ask = Ask::get(&["api", "conversations", &id]).if_so("all", all);
+                let number = |n: Option<i64>| n.map(|n| n.to_string());
+                let ask = Ask::get(&["api", "conversations", &id])
+                    .if_so("all", page.all)
+                    .with("before", number(page.before))
+                    .with("after", number(page.after))
+                    .with("around", number(page.around))
+                    .with("limit", number(page.limit));
                 remote.ask(ask).await
             }
         }
@@ -192,7 +193,7 @@ impl At<'_> {
         match self {
             Self::Here(app) => Ok(app.hub().inbox().await?),
             Self::There(remote) => {
-                let inbox: Inbox = remote.ask(Ask::get(&["api", "inbox"])).await?;
+                let inbox: InboxDocument = remote.ask(Ask::get(&["api", "inbox"])).await?;
                 Ok(inbox.turns)
             }
         }

@@ -59,6 +59,7 @@ use crate::at::At;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::traces::Traces;
+pub(crate) use reach::must_not_be_deleted;
 use reach::{Reach, carried_out_by};
 
 pub(crate) use import::refused as refused_import;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rejoin_store::{Health, Store};
 
+use rejoin_runner::trust::real_place;
+
 use crate::failure::{Failure, Result};
 
 #[derive(Clone, PartialEq, Eq)]
@@ -35,6 +37,11 @@ impl StoreAt {
             })
     }
 
+    /// Returns true if this is a file that does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::File(path) if !path.exists())
+    }
+
     pub(crate) async fn open(&self) -> Result<Store> {
         Ok(match self {
             Self::File(path) => Store::open_sqlite(path).await?,
@@ -50,11 +57,13 @@ impl StoreAt {
         }
     }
 
-    /// Stands for it, to tell whether two mean the same one.
+    /// Stands for it, to tell whether two mean the same one. A file that was deleted has the mark that it had.
     pub(crate) fn mark(&self) -> String {
         let place = match self {
             Self::File(path) => fs_err::canonicalize(path)
-                .map_or_else(|_| String::new(), |path| path.display().to_string()),
+                .ok()
+                .or_else(|| real_place(path))
+                .map_or_else(String::new, |path| path.display().to_string()),
             Self::Server { .. } => self.place(),
         };
         blake3::hash(place.as_bytes()).to_hex().to_string()

@@ -150,8 +150,11 @@ fn past(out: Output, explained: &ExplainView, raw: bool) {
     if !view.leftovers.is_empty() {
         let many = count(view.leftovers.len() as u64, "process").replace("processs", "processes");
         page.row(
-            "ended",
-            &format!("{many} it had left running: {}", view.leftovers.join("; ")),
+            "left",
+            &format!(
+                "{many} running at its end (rejoin cancel ends those that were kept): {}",
+                view.leftovers.join("; ")
+            ),
         );
     }
     for question in &view.questions {

@@ -1,7 +1,7 @@
 //! `rejoin inbox`
 
 use clap::Args;
-use rejoin_hub::InboxView;
+use rejoin_hub::{InboxDocument, InboxView};
 
 use super::question::{hint, lines};
 use crate::at::At;
@@ -16,7 +16,7 @@ pub(crate) struct InboxArgs {}
 pub(crate) async fn run(at: At<'_>, _args: &InboxArgs) -> Result<u8> {
     let (out, inbox) = (at.out(), at.inbox().await?);
     if out.json {
-        out.json(&serde_json::json!({ "inbox": inbox }));
+        out.json(&InboxDocument::from(inbox));
         return Ok(0);
     }
     if inbox.is_empty() {

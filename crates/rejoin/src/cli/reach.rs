@@ -1,5 +1,6 @@
 //! Which hub carries a command out.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Command, Global};
@@ -113,4 +114,25 @@ async fn daemon_here(out: Output) -> Result<Option<Remote>> {
     let hub = tokio::time::timeout(HELLO, remote.hub()).await;
     let same = matches!(hub, Ok(Ok(hub)) if hub.store == store.mark());
     Ok(same.then_some(remote))
+}
+
+/// Fails if the store's file is missing while a daemon on this data folder has it open: it was deleted, and a new
+/// one in its place would hide that.
+pub(crate) async fn must_not_be_deleted(out: Output, home: &Path, store: &StoreAt) -> Result<()> {
+    if !store.is_missing() {
+        return Ok(());
+    }
+    let Some(remote) = Remote::behind_socket(out, home, &here()?)? else {
+        return Ok(());
+    };
+    let hub = tokio::time::timeout(HELLO, remote.hub()).await;
+    if matches!(hub, Ok(Ok(hub)) if hub.store != store.mark()) {
+        return Ok(());
+    }
+    let text = format!(
+        "the store {} was deleted while a daemon uses it; nothing was kept",
+        store.place()
+    );
+    Err(Failure::unavailable(text)
+        .try_this("put the file back, or stop the daemon and start it again"))
 }

@@ -169,6 +169,7 @@ async fn here(
         },
         client_key: args.idempotency_key.as_deref().map(valid_key).transpose()?,
         confirmed,
+        queue_limit: None,
     };
     // It comes before what is run again, or goes with what follows it.
     app.runner.take_in_before_change(conversation.id).await?;

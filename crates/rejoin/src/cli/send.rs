@@ -1,10 +1,9 @@
 //! `rejoin send` and `rejoin reply`
 
 mod limits;
+mod text;
 mod there;
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,6 +16,8 @@ use rejoin_hub::{
 use rejoin_runner::{IfBusy, look};
 
 pub(super) use self::limits::{parse_dollars, parse_duration, parse_idle};
+pub(super) use self::text::prompt;
+use self::text::with_files;
 use crate::app::App;
 use crate::at::At;
 use crate::cli::confirm;
@@ -108,6 +109,12 @@ struct TurnArgs {
     /// Stop the turn once it has cost this, e.g. 0.5
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<Micros>,
+    /// Standing text; sent again only when it changes
+    #[arg(long, value_name = "TEXT")]
+    instructions: Option<String>,
+    /// Tell this address how it ends (daemon only)
+    #[arg(long, value_name = "URL")]
+    notify_url: Option<String>,
     /// Add a text file to the message (may be repeated)
     #[arg(long, value_name = "F")]
     file: Vec<PathBuf>,
@@ -123,7 +130,7 @@ struct TurnArgs {
     /// Continue a conversation that asks first
     #[arg(long)]
     confirm: bool,
-    /// Let processes live on that the turn leaves
+    /// Keep what it leaves running until `cancel`
     #[arg(long)]
     keep_background: bool,
     /// Return at once; the turn runs on
@@ -190,6 +197,10 @@ pub(super) async fn as_message(
 }
 
 async fn say(app: &App, args: &SendArgs, text: String) -> Result<u8> {
+    if args.turn.notify_url.is_some() {
+        let text = "--notify-url needs a daemon: without one nothing sends notifications; the message was not kept";
+        return Err(Failure::usage(text).try_this("rejoin serve"));
+    }
     if args.turn.detach {
         let (incoming, _) = incoming(app, args, text).await?;
         let accepted = app.hub().accept(&incoming, None).await?;
@@ -320,8 +331,10 @@ async fn in_its_store(bundle: &Bundle, args: &mut SendArgs) -> Result<()> {
 }
 
 async fn detach(app: &App, accepted: &Accepted) -> Result<u8> {
+    // Before it runs: what is printed must not depend on how far it has come.
+    let view = app.hub().turn_view(accepted.turn).await?;
     leave_running(app, accepted.conversation, accepted.turn)?;
-    detached(app.out, &app.hub().turn_view(accepted.turn).await?);
+    detached(app.out, &view);
     Ok(0)
 }
 
@@ -389,6 +402,7 @@ async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<(Incoming,
         timeout_ms: args.turn.timeout.map(|t| t.as_millis() as u64),
         idle_ms: args.turn.idle_timeout.map(|t| t.as_millis() as u64),
         max_cost: args.turn.max_cost,
+        instructions: args.turn.instructions.clone(),
         ..app.base_request()
     };
     let incoming = Incoming {
@@ -438,24 +452,6 @@ pub(crate) fn folder_text(dir: &std::path::Path) -> Result<String> {
         .map_err(|e| Failure::folder(&dir.display().to_string(), &e))
 }
 
-/// Files become part of the message, so that every later agent sees them too.
-fn with_files(mut text: String, files: &[PathBuf]) -> Result<String> {
-    for file in files {
-        let bytes = fs_err::read(file).map_err(|e| Failure::usage(e.to_string()))?;
-        let content = String::from_utf8(bytes)
-            .ok()
-            .filter(|c| !c.contains('\0'))
-            .ok_or_else(|| Failure::usage(format!("{} is not a text file", file.display())))?;
-        let name = file.display();
-        let _ = write!(
-            text,
-            "\n\n<file name=\"{name}\">\n{}\n</file>",
-            content.trim_end()
-        );
-    }
-    Ok(text)
-}
-
 pub(super) fn valid_key(key: &str) -> Result<String> {
     if key.is_empty() || key.len() > 200 || key.chars().any(char::is_control) {
         return Err(Failure::usage(
@@ -463,30 +459,4 @@ pub(super) fn valid_key(key: &str) -> Result<String> {
         ));
     }
     Ok(key.to_owned())
-}
-
-pub(super) fn prompt(argument: Option<&str>) -> Result<String> {
-    let text = match argument {
-        Some(text) if text != "-" => text.to_owned(),
-        None if std::io::stdin().is_terminal() => {
-            return Err(
-                Failure::usage("there is no message").try_this("rejoin send \"your message\"")
-            );
-        }
-        Some(_) | None => {
-            let mut bytes = vec![];
-            std::io::stdin()
-                .read_to_end(&mut bytes)
-                .map_err(|e| Failure::usage(format!("stdin: {e}")))?;
-            String::from_utf8(bytes)
-                .map_err(|_| Failure::usage("the message on stdin is not UTF-8"))?
-        }
-    };
-    if text.trim().is_empty() {
-        return Err(Failure::usage("the message is empty").try_this("rejoin send \"your message\""));
-    }
-    if text.contains('\0') {
-        return Err(Failure::usage("the message contains a NUL character"));
-    }
-    Ok(text)
 }

@@ -6,8 +6,9 @@ mod page;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rejoin_core::ConversationId;
 use rejoin_core::Role;
-use rejoin_hub::{MessageView, QuestionView, TurnView, Want, WholeView};
+use rejoin_hub::{LARGEST_PAGE, MessageView, PageRequest, QuestionView, TurnView, Want, WholeView};
 
 use crate::at::At;
 use crate::cli::explain::refusal;
@@ -20,12 +21,15 @@ use crate::portable::Glance;
 /// Show a conversation: its messages, and how each turn was continued
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin show                    the last one in this folder\n  rejoin show tmqx:4             message 4 of tmqx; piped: its very text\n  rejoin show tmqx --markdown >talk.md"
+    after_help = "Examples:\n  rejoin show                    the last one in this folder\n  rejoin show tmqx:4             message 4 of tmqx; piped: its very text\n  rejoin show tmqx:10-20         messages 10 to 20\n  rejoin show tmqx --markdown >talk.md"
 )]
 pub(crate) struct ShowArgs {
-    /// Conversation (handle, id, key, or `last`), or one message of it (tmqx:4)
+    /// Conversation (handle, id, key, or `last`), or messages of it (tmqx:4, tmqx:10-20)
     #[arg(value_name = "CONV", default_value = "last")]
     conversation: String,
+    /// The last N messages only
+    #[arg(short = 'n', long = "last", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    last: Option<u32>,
     /// Print a markdown document
     #[arg(long)]
     markdown: bool,
@@ -72,8 +76,28 @@ fn asked_below<'a>(
 }
 
 pub(crate) async fn run(at: At<'_>, args: &ShowArgs) -> Result<u8> {
-    let found = at.named(&args.conversation, Want::Conversation).await?;
-    let mut shown = at.whole(found.conversation.id, args.all).await?;
+    let (name, range) = range(&args.conversation);
+    let found = at.named(name, Want::Conversation).await?;
+    let id = found.conversation.id;
+    let page = PageRequest {
+        all: args.all,
+        ..PageRequest::default()
+    };
+    let mut shown = match (found.number, range, args.last) {
+        (Some(number), ..) => {
+            let page = PageRequest {
+                around: Some(number),
+                limit: Some(1),
+                ..page
+            };
+            at.page(id, &page).await?
+        }
+        (None, None, Some(last)) => {
+            let limit = Some(i64::from(last));
+            at.page(id, &PageRequest { limit, ..page }).await?
+        }
+        (None, range, _) => pages(at, id, page, range.unwrap_or((1, i64::MAX - 1))).await?,
+    };
     if let Some(number) = found.number {
         one(&mut shown, number)?;
     }
@@ -95,14 +119,62 @@ pub(crate) async fn run(at: At<'_>, args: &ShowArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// Splits `tmqx:10-20` into a name and two numbers.
+fn range(text: &str) -> (&str, Option<(i64, i64)>) {
+    let split = || {
+        let (name, numbers) = text.rsplit_once(':')?;
+        let (from, to) = numbers.split_once('-')?;
+        Some((name, (from.parse().ok()?, to.parse().ok()?)))
+    };
+    split().map_or((text, None), |(name, range)| (name, Some(range)))
+}
+
+/// Puts pages together, from the first of these messages to the last.
+async fn pages(
+    at: At<'_>,
+    id: ConversationId,
+    page: PageRequest,
+    (from, to): (i64, i64),
+) -> Result<Shown> {
+    let mut after = from.saturating_sub(1);
+    let mut whole: Option<Shown> = None;
+    loop {
+        let left = to.saturating_sub(after).clamp(1, LARGEST_PAGE);
+        let next = PageRequest {
+            after: Some(after),
+            limit: Some(left),
+            ..page
+        };
+        let mut part = at.page(id, &next).await?;
+        let newer = part.newer.filter(|last| *last < to);
+        let shown = match whole.take() {
+            None => part,
+            Some(mut shown) => {
+                part.turns.retain(|turn| {
+                    shown
+                        .turns
+                        .iter()
+                        .rev()
+                        .all(|known| known.turn_id != turn.turn_id)
+                });
+                shown.turns.append(&mut part.turns);
+                shown.messages.append(&mut part.messages);
+                shown.newer = part.newer;
+                shown
+            }
+        };
+        let Some(last) = newer else {
+            return Ok(shown);
+        };
+        after = last;
+        whole = Some(shown);
+    }
+}
+
 /// Keeps the message with this number, and its turn.
 fn one(shown: &mut Shown, number: i64) -> Result<()> {
-    let last = shown
-        .messages
-        .iter()
-        .filter_map(|m| m.seq)
-        .max()
-        .unwrap_or(0);
+    let seqs = shown.messages.iter().filter_map(|m| m.seq);
+    let last = shown.newer.or_else(|| seqs.max()).unwrap_or(0);
     shown.messages.retain(|m| m.seq == Some(number));
     let Some(turn) = shown.messages.first().map(|m| m.turn_id) else {
         let handle = &shown.conversation.handle;

@@ -32,7 +32,7 @@ struct CreateArgs {
     /// What you call it
     #[arg(value_name = "NAME")]
     name: String,
-    /// What it may do: read, send, admin, runner
+    /// What it may do: read, send, admin
     #[arg(long, default_value = "send")]
     scope: TokenScope,
     /// After this it is not good any more, e.g. 12h, 30d

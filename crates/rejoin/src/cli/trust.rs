@@ -14,9 +14,6 @@ use crate::config::{ConfigFile, Loaded, Setting, repository_file, written};
 use crate::failure::{Failure, Result};
 use crate::output::{Line, Output, Tone, table};
 
-/// As much of a value as is shown: the rest of a long one must not push others off the screen.
-const SHOWN: usize = 240;
-
 /// No file that can be trusted is larger.
 const LONGEST: u64 = 1 << 20;
 
@@ -212,33 +209,56 @@ fn show(out: Output, path: &Path, needing: &[&Setting], before: TrustState) {
     let path = path.display();
     let head = match before {
         TrustState::NotNeeded => {
-            out.text(&format!("nothing in {path} needs trust"));
-            return;
+            let text = format!("nothing in {path} needs trust");
+            return out.lines(&whole(out, &Line::plain(&visible(&text))));
         }
         TrustState::Trusted => format!("{path} is trusted and may set"),
         TrustState::Untrusted => format!("{path} would be allowed to set"),
         TrustState::Changed => format!("{path} has changed since you trusted it, and would set"),
     };
-    out.text(&head);
+    out.lines(&whole(out, &Line::plain(&visible(&head))));
     let rows: Vec<_> = needing
         .iter()
         .map(|setting| {
-            let value = written(&setting.value);
-            let long = value.chars().count();
-            let value = if long > SHOWN {
-                let start: String = value.chars().take(SHOWN).collect();
-                let place = setting.origin.words();
-                format!("{start}… ({long} characters; read it: {place})")
-            } else {
-                value
-            };
             vec![
-                Line::plain("  ").with(Tone::Name, &setting.path),
-                Line::plain(&value),
+                Line::plain("  ").with(Tone::Name, &visible(&setting.path)),
+                Line::plain(&visible(&written(&setting.value))),
             ]
         })
         .collect();
-    out.lines(&table(&rows, None));
+    for line in table(&rows, None) {
+        out.lines(&whole(out, &line));
+    }
+}
+
+/// Replaces line breaks and tabs by signs, so that foreign text cannot pass for a line of ours.
+fn visible(text: &str) -> String {
+    text.replace('\n', "␊").replace('\t', "␉")
+}
+
+/// Returns the whole of a line: on a screen broken to its width and indented, elsewhere as it is.
+fn whole(out: Output, line: &Line) -> Vec<Line> {
+    if out.screen() {
+        broken(line, out.width())
+    } else {
+        vec![line.clone()]
+    }
+}
+
+/// Breaks a line after `width` columns. The further lines are indented.
+fn broken(line: &Line, width: usize) -> Vec<Line> {
+    let indent = "    ";
+    let lines = line.wrap(width.saturating_sub(indent.len())).into_iter();
+    lines
+        .enumerate()
+        .map(|(at, line)| {
+            if at == 0 {
+                line
+            } else {
+                Line::plain(indent).then(line)
+            }
+        })
+        .collect()
 }
 
 fn revoke(args: &TrustArgs, out: Output, home: &Path) -> Result<u8> {
@@ -314,4 +334,22 @@ fn list(out: Output, list: &TrustList) {
         })
         .collect();
     out.lines(&table(&rows, None));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_command_is_shown() {
+        let command = format!("{}\n/w/x is trusted\x1b[2K; evil", "true;".repeat(100));
+        let line = Line::plain("  ").with(Tone::Name, &visible(&command));
+        let lines = broken(&line, 40);
+        assert!(lines.iter().all(|line| line.width() <= 40));
+        let shown: Vec<String> = lines.iter().map(|line| line.render(false)).collect();
+        assert!(shown[1..].iter().all(|line| line.starts_with("    ")));
+        let joined: String = shown.iter().map(|line| line.trim_start()).collect();
+        assert!(joined.replace(' ', "").ends_with("␛[2K;evil"), "{joined}");
+        assert!(joined.contains("true;␊/w/x"), "{joined}");
+    }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rejoin_core::{ConversationId, TurnId, TurnStatus};
+use rejoin_hub::TurnView;
 use rejoin_runner::IfBusy;
 use rejoin_store::StoredTurn;
 use tokio::sync::watch;
@@ -46,7 +47,7 @@ pub(crate) struct WaitArgs {
     turn: String,
 }
 
-/// Stop a turn
+/// Stop a turn, or end what it kept running
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
     /// Turn, message or conversation
@@ -99,7 +100,12 @@ pub(crate) async fn cancel(at: At<'_>, args: &CancelArgs) -> Result<u8> {
     };
     let turn = app.hub().find_turn(&args.turn, &app.folders()).await?;
     if turn.status.ended() {
-        return Err(ended(turn.status.as_str(), &args.turn));
+        if app.runner.end_kept(&turn).await? == 0 {
+            return Err(ended(turn.status.as_str(), &args.turn));
+        }
+        let view = app.hub().turn_view(turn.id).await?;
+        kept_ended(app.out, &view);
+        return Ok(0);
     }
     if app.hub().withdraw_queued(turn.id).await? {
         withdrawn(app.out, turn.id);
@@ -117,6 +123,15 @@ pub(crate) async fn cancel(at: At<'_>, args: &CancelArgs) -> Result<u8> {
 fn ended(how: &str, name: &str) -> Failure {
     let text = format!("the turn has ended already: {how}");
     Failure::conflict(text).try_this(format!("rejoin explain {name}"))
+}
+
+/// Reports that the processes which an ended turn had kept are gone.
+fn kept_ended(out: Output, turn: &TurnView) {
+    if out.json {
+        out.json(turn);
+    } else {
+        out.text("the processes that the turn had left running were ended");
+    }
 }
 
 fn withdrawn(out: Output, turn: TurnId) {

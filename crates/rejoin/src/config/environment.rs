@@ -1,6 +1,6 @@
 //! `REJOIN_SECTION_KEY` for every key.
 
-use super::keys::{AGENTS, KEYS, Key, names_in};
+use super::keys::{AGENTS, KEYS, Key, RESERVED, names_in};
 use super::nearest::nearest;
 use super::setting::{Origin, Setting, segment};
 use crate::failure::{Failure, Result};
@@ -19,6 +19,12 @@ pub(crate) fn settings(
     let mut found = vec![];
     for (variable, text) in ours {
         let Some((key, names)) = meant(&variable, named) else {
+            if let Some(why) = reserved(&variable) {
+                return Err(Failure::config(format!(
+                    "the variable {variable} is no setting: {why}"
+                ))
+                .try_this(format!("unset {variable}")));
+            }
             if in_a_section(&variable) {
                 return Err(unknown(&variable, named));
             }
@@ -47,7 +53,7 @@ pub(crate) fn settings(
 /// The key a variable stands for: of `…_ENV` and `…_PASS_ENV` the longer.
 fn meant(variable: &str, named: &[String]) -> Option<(&'static Key, Vec<String>)> {
     let fits = |key: &'static Key| {
-        let pattern = key.variable()?;
+        let pattern = key.variable();
         let Some((before, after)) = pattern.split_once("NAME") else {
             return (pattern == variable).then_some((key, vec![]));
         };
@@ -94,9 +100,17 @@ fn in_a_section(variable: &str) -> bool {
         .any(|s| variable.starts_with(&format!("REJOIN_{}_", s.to_ascii_uppercase())))
 }
 
+/// Returns why this version refuses the section that a variable names, if it is a reserved one.
+fn reserved(variable: &str) -> Option<&'static str> {
+    let named =
+        |section: &str| variable.starts_with(&format!("REJOIN_{}_", section.to_ascii_uppercase()));
+    let found = RESERVED.iter().find(|(section, _)| named(section));
+    found.map(|(_, why)| *why)
+}
+
 fn unknown(variable: &str, named: &[String]) -> Failure {
     let mut known = vec![];
-    for pattern in KEYS.iter().filter_map(Key::variable) {
+    for pattern in KEYS.iter().map(Key::variable) {
         if !pattern.contains("NAME") {
             known.push(pattern);
             continue;

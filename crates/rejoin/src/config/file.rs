@@ -144,24 +144,7 @@ impl Walk<'_> {
                 Place::Named(pattern) => {
                     self.sub(&pattern, &here, &more(name.to_owned()), at, value);
                 }
-                Place::List(pattern) => match value.get_ref().as_array() {
-                    Some(list) => {
-                        for (n, item) in list.iter().enumerate() {
-                            let here = format!("{here}[{n}]");
-                            self.sub(
-                                &pattern,
-                                &here,
-                                &more(n.to_string()),
-                                item.span().start,
-                                item,
-                            );
-                        }
-                    }
-                    None => self.wrong.push((
-                        at,
-                        format!("`{here}` must be a list of sections, [[{here}]]"),
-                    )),
-                },
+                Place::Reserved(why) => self.wrong.push((at, format!("`{here}`: {why}"))),
                 Place::Unknown => {
                     let hint = hint(pattern, path, name);
                     self.wrong.push((at, format!("unknown key `{here}`{hint}")));

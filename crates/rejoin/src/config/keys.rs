@@ -6,7 +6,7 @@ use super::kind::Kind;
 /// A key.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// Dotted; `*` stands for a name of the user's choosing, `[]` for an entry of a list of tables.
+    /// Dotted; `*` stands for a name of the user's choosing.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     /// As JSON; empty: none.
@@ -138,13 +138,6 @@ pub(crate) const KEYS: &[Key] = &[
     key("log.level", OneOf(&["off", "error", "warn", "info", "debug"]), "", Free,
         "What is written to stderr about what goes on; the daemon: `info`, commands: nothing"),
     key("log.format", OneOf(&["text", "json"]), "\"text\"", Free, "As lines for people, or as JSON objects"),
-    key("tier[].name", Word, "", Needed, "Name of this tier; tiers stand in order, lowest first"),
-    key("tier[].model", Word, "", Needed, "Its model"),
-    key("tier[].tools", Texts, "", Needed, "Exactly these tools"),
-    key("tier[].deny_tools", Texts, "", Needed, "Not these tools"),
-    key("tier[].may", Texts, "", Needed, "What it may do, in words for the model"),
-    key("tier[].cooldown", Span("none"), "\"none\"", Needed, "Time between two escalations to it"),
-    key("tier[].dry_run", Bool, "false", Needed, "`true`: say what would be done, do nothing"),
     key("models.*.window", WINDOW, "", Free, "Context window in tokens"),
     key("models.*.price.input", Money, "", Free, "US dollars for a million tokens read"),
     key("models.*.price.output", Money, "", Free, "US dollars for a million tokens written"),
@@ -158,6 +151,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("blobs.secret_access_key", Word, "", Needed, "Its secret half"),
 ];
 
+/// Sections that a later version fills, with the reason why this one refuses them.
+pub(crate) const RESERVED: &[(&str, &str)] = &[(
+    "tier",
+    "this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`",
+)];
+
 /// Agents that need no `bin` to be known.
 pub(crate) const AGENTS: &[&str] = &["claude", "codex", "gemini", "opencode", "demo"];
 
@@ -168,8 +167,8 @@ pub(crate) enum Place {
     Section(String),
     /// A section whose name the user chose.
     Named(String),
-    /// A list of sections.
-    List(String),
+    /// A section of [`RESERVED`]; the reason.
+    Reserved(&'static str),
     Unknown,
 }
 
@@ -181,8 +180,8 @@ pub(crate) fn place(pattern: &str, name: &str) -> Place {
         Place::Leaf(key)
     } else if any(&format!("{full}.")) {
         Place::Section(full)
-    } else if any(&format!("{full}[].")) {
-        Place::List(full + "[]")
+    } else if let Some((_, why)) = RESERVED.iter().find(|(section, _)| *section == full) {
+        Place::Reserved(why)
     } else if any(&format!("{}.", join(pattern, "*"))) {
         Place::Named(join(pattern, "*"))
     } else {
@@ -200,7 +199,7 @@ pub(crate) fn names_in(pattern: &str) -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS
         .iter()
         .filter_map(|k| k.name.strip_prefix(prefix.as_str()))
-        .map(|rest| rest.split(['.', '[']).next().unwrap_or(rest))
+        .map(|rest| rest.split('.').next().unwrap_or(rest))
         .collect();
     names.dedup();
     names
@@ -215,10 +214,10 @@ pub(crate) fn join(pattern: &str, name: &str) -> String {
 }
 
 impl Key {
-    /// The environment variable that sets it; lists of tables have none.
-    pub(crate) fn variable(&self) -> Option<String> {
+    /// The environment variable that sets it.
+    pub(crate) fn variable(&self) -> String {
         let name = self.name.replace('*', "NAME").replace('.', "_");
-        (!name.contains('[')).then(|| format!("REJOIN_{}", name.to_ascii_uppercase()))
+        format!("REJOIN_{}", name.to_ascii_uppercase())
     }
 
     pub(crate) fn default(&self) -> Option<serde_json::Value> {
@@ -277,7 +276,6 @@ mod tests {
                 "notify",
                 "wall",
                 "log",
-                "tier",
                 "models",
                 "database",
                 "blobs"

@@ -183,7 +183,7 @@ impl Loaded {
         for key in KEYS {
             let set = self.settings.values().filter(|s| s.key.name == key.name);
             all.extend(set.cloned());
-            let named = key.name.contains(['*', '[']);
+            let named = key.name.contains('*');
             if !named
                 && !self.settings.contains_key(key.name)
                 && let Some(value) = key.default()

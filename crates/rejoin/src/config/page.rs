@@ -17,7 +17,7 @@ rejoin reads, each over the one before:
    checkout in the current folder only
 3. environment variables: `REJOIN_SECTION_KEY`. Lists are written `a,b` or `[\"a\",\"b\"]`, tables
    `NAME=value,…` or as JSON. In the name of an agent or a model everything but letters and digits is
-   `_`. An empty variable counts as none; `[[tier]]` has no variables.
+   `_`. An empty variable counts as none.
 
 `rejoin config show` prints every value with where it came from, `rejoin config path` the files,
 `rejoin config schema` a JSON Schema for your editor. A key that does not exist, or a value it cannot
@@ -48,7 +48,6 @@ pub(crate) fn page() -> String {
         if open != Some(section) {
             let title = match section {
                 "" => "At the top".to_owned(),
-                "tier[]" => "`[[tier]]`".to_owned(),
                 section => format!("`[{}]`", section.replace('*', "NAME")),
             };
             let _infallible = write!(

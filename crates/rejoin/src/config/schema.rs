@@ -19,17 +19,11 @@ fn section(pattern: &str) -> Value {
     let mut named = Value::Bool(false);
     for name in super::keys::names_in(pattern) {
         let full = super::keys::join(pattern, name);
-        let list = format!("{full}[]");
-        let is_list = KEYS.iter().any(|k| k.name.starts_with(&format!("{list}.")));
         match KEYS.iter().find(|k| k.name == full) {
             Some(key) => {
                 properties.insert(name.to_owned(), leaf(key));
             }
             None if name == "*" => named = section(&full),
-            None if is_list => {
-                let items = json!({"type": "array", "items": section(&list)});
-                properties.insert(name.to_owned(), items);
-            }
             None => {
                 properties.insert(name.to_owned(), section(&full));
             }

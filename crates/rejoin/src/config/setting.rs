@@ -12,7 +12,7 @@ pub(crate) struct Setting {
     pub(crate) key: &'static Key,
     /// What the stars of the key stand for, in order.
     pub(crate) names: Vec<String>,
-    /// As one writes it: `agents.claude.bin`, `tier[0].name`.
+    /// As one writes it: `agents.claude.bin`.
     pub(crate) path: String,
     pub(crate) value: Value,
     pub(crate) origin: Origin,

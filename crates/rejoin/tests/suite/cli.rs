@@ -113,9 +113,9 @@ fn what_is_wrong_is_said_in_one_sentence() {
             "error: the message is empty\n",
         ),
         (
-            &["send", "-a", "demo", "-w", "/no/such/folder", "hi"],
+            &["send", "-a", "demo", "-w", "no/such/folder", "hi"],
             2,
-            "error: the working folder /no/such/folder does not exist\n",
+            "error: the working folder no/such/folder does not exist\n",
         ),
         (
             &["send", "-a", "demo", "--tools", "Bash", "hi"],

@@ -1,9 +1,12 @@
 //! A conversation over many separate `rejoin send` calls.
 
-use rejoin_testkit::{CLAUDE_OLD, World, assert_shown, on_every_cli, said, user};
+use rejoin_testkit::{CLAUDE_OLD, World, answer, assert_shown, on_every_cli, said, user};
 use serde_json::Value;
 
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
+
+/// What a resumed turn is told, so that an old question is not answered again.
+const ANTI_ECHO: &str = "Questions asked earlier in this session have been dealt with; the message that follows is the one to act on.";
 
 on_every_cli!(turns_resume);
 rejoin_testkit::on_cli!(claude_2_1_20, CLAUDE_20, turns_resume);
@@ -29,6 +32,12 @@ pub(super) fn turns_resume(world: World) {
         let mut words = said(1..n);
         words.push(user(n));
         assert_shown(&world.model.last(), &words);
+        // a resumed turn says once that what was asked before is dealt with, and a first one does not.
+        let history = world.model.last().history().to_string();
+        assert_eq!(history.matches(ANTI_ECHO).count(), n - 1, "{history}");
+        let newest = history.rsplit(&user(n)).nth(1).unwrap();
+        let newest = newest.rsplit(&answer(n - 1)).next().unwrap();
+        assert_eq!(newest.contains(ANTI_ECHO), n > 1, "{newest}");
         bytes.push(turn["sent"]["bytes"].as_u64().unwrap());
         assert!(turn["usage"]["output"].as_u64().unwrap() > 0, "{turn}");
         assert_eq!(
@@ -84,4 +93,28 @@ fn a_message_that_was_taken_back_grants_nothing() {
         !plain.contains("--tools") && !plain.contains("--allowedTools"),
         "{plain}"
     );
+}
+
+/// standing text is told once, and again only when it changed; by a command as over HTTP, here and
+/// through a daemon.
+#[test]
+fn instructions_of_a_command_are_told_once() {
+    let Some(world) = World::claude(REJOIN, CLAUDE_OLD) else {
+        return;
+    };
+    let shown = |word: &str| {
+        let history = world.model.last().history().to_string();
+        history.matches(word).count()
+    };
+    let say = |n: usize, text: &str| world.say(n, &["-m", "sonnet", "--instructions", text]);
+    say(1, "Always be kind: rule-alpha.");
+    assert_eq!(shown("rule-alpha"), 1);
+    assert_eq!(say(2, "Always be kind: rule-alpha.")["verdict"], "resumed");
+    assert_eq!(shown("rule-alpha"), 1);
+    let daemon = world.serve(&[]);
+    say(3, "Always be kind: rule-alpha.");
+    assert_eq!(shown("rule-alpha"), 1);
+    say(4, "Be brief: rule-beta.");
+    assert_eq!((shown("rule-alpha"), shown("rule-beta")), (1, 1));
+    assert_eq!(daemon.stop(), 0);
 }

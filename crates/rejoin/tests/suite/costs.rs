@@ -1,4 +1,4 @@
-//! Cost is the turn's own (promise 8, C-34..C-39): 2.1.197 reports totals per process, 2.1.325 over
+//! Cost is the turn's own (promise 8, C-34, C-36, C-37, C-39): 2.1.197 reports totals per process, 2.1.325 over
 //! the whole session, and which of them a binary does is proven on first sight.
 
 use rejoin_testkit::{

@@ -5,6 +5,7 @@ pub(super) mod disk;
 pub(super) mod points;
 mod processes;
 mod spool;
+mod stopped;
 mod tools;
 
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");

@@ -1,5 +1,6 @@
 //! `rejoin doctor`: what is installed, and what of it works.
 
+mod proofs;
 mod stand_ins;
 
 use rejoin_testkit::{CLAUDE_NEW, World};

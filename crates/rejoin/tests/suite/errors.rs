@@ -95,9 +95,9 @@ fn usage() {
     error: the message is empty
       try: rejoin send "your message"
     "#);
-    assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "/no/such/folder", "hi"]), @r#"
+    assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "no/such/folder", "hi"]), @r#"
     exit 2, usage
-    error: the working folder /no/such/folder does not exist
+    error: the working folder no/such/folder does not exist
       try: rejoin send -w . "…"
     "#);
     std::fs::write(world.work().join("file"), "").unwrap();

@@ -39,7 +39,7 @@ fn assert_forked(world: &World, turn: &Value, parent: &str) {
     assert!(evidence.contains("forked"), "{evidence}");
 }
 
-/// Issue 5.4, D-25: the first turn goes on with a copy; the parent's session is not touched by it,
+/// Issue 5.4, D-23, D-25: the first turn goes on with a copy; the parent's session is not touched by it,
 /// nor by any later one; and the same for a fork of the fork.
 fn at_the_newest_message(world: World) {
     let mut parent = Branch::new("parent");

@@ -83,13 +83,15 @@ fn talk() {
           --timeout <TIME>         Stop the turn after this time, e.g. 90s, 10m
           --idle-timeout <TIME>    Stop the turn after this much silence, or never
           --max-cost <USD>         Stop the turn once it has cost this, e.g. 0.5
+          --instructions <TEXT>    Standing text; sent again only when it changes
+          --notify-url <URL>       Tell this address how it ends (daemon only)
           --file <F>               Add a text file to the message (may be repeated)
           --if-busy <IF_BUSY>      While another turn runs [default: wait] [possible
                                    values: wait, fail]
           --idempotency-key <KEY>  Send at most once, however often repeated
           --must-save              Exit 10 if the session could not be saved
           --confirm                Continue a conversation that asks first
-          --keep-background        Let processes live on that the turn leaves
+          --keep-background        Keep what it leaves running until `cancel`
           --detach                 Return at once; the turn runs on
           --stream                 Print events as JSON lines while they happen
 
@@ -184,7 +186,7 @@ fn talk() {
     Everywhere: --json, -q, --config FILE, -h
     "#);
     assert_snapshot!(help(&world, &["cancel"]), @r"
-    Stop a turn
+    Stop a turn, or end what it kept running
 
     Usage: rejoin cancel [OPTIONS] [TURN]
 
@@ -226,10 +228,11 @@ fn look_and_change() {
     Usage: rejoin show [OPTIONS] [CONV]
 
     Arguments:
-      [CONV]  Conversation (handle, id, key, or `last`), or one message of it
-              (tmqx:4) [default: last]
+      [CONV]  Conversation (handle, id, key, or `last`), or messages of it (tmqx:4,
+              tmqx:10-20) [default: last]
 
     Options:
+      -n, --last <N>       The last N messages only
           --markdown       Print a markdown document
           --all            Also what was removed, and earlier words
           --bundle <FILE>  The conversation in this file
@@ -237,6 +240,7 @@ fn look_and_change() {
     Examples:
       rejoin show                    the last one in this folder
       rejoin show tmqx:4             message 4 of tmqx; piped: its very text
+      rejoin show tmqx:10-20         messages 10 to 20
       rejoin show tmqx --markdown >talk.md
 
     Everywhere: --json, -q, --config FILE, -h
@@ -448,7 +452,7 @@ fn a_shell_is_offered_live_handles() {
 }
 
 #[test]
-fn completion_scripts_are_accepted_by_their_shells() {
+fn completion_scripts_are_accepted_by_the_shells_that_are_installed() {
     let world = world();
     for shell in ["bash", "zsh", "fish"] {
         let script = world.run(&["completions", shell]).ok().stdout;

@@ -4,6 +4,7 @@ mod alternate;
 mod changes;
 mod looks;
 mod merge;
+mod pages;
 mod queued;
 mod refusals;
 mod scenarios;

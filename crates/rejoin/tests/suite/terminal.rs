@@ -38,14 +38,13 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// None where there is no tmux: then the test says so and is skipped. CI must have it.
-    #[allow(clippy::print_stderr, reason = "a test that is skipped must be seen")]
+    /// Never none: a test without tmux fails.
+    #[expect(clippy::unnecessary_wraps, reason = "as every need of a test")]
     pub(super) fn open(world: &World) -> Option<Self> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            assert!(std::env::var_os("CI").is_none(), "tmux is not installed");
-            eprintln!("\n\n*** SKIPPED: tmux is not installed, terminals are not tested ***\n\n");
-            return None;
-        }
+        assert!(
+            Command::new("tmux").arg("-V").output().is_ok(),
+            "tmux is not installed; run ./scripts/test, which installs it"
+        );
         let socket = world.root().join("tmux").to_str().unwrap().to_owned();
         let terminal = Self { socket };
         let bin = std::path::Path::new(REJOIN)

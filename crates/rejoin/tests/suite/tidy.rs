@@ -78,3 +78,10 @@ fn no_test_file_is_forgotten() {
         }
     }
 }
+
+/// A test that needs a program which is not installed fails, with or without `CI`: skipped, it would prove nothing.
+#[test]
+#[should_panic(expected = "no-such-program is not installed; run ./scripts/test")]
+fn a_missing_program_fails_the_test_that_needs_it() {
+    let _never = rejoin_testkit::python_tool("no-such-program");
+}

@@ -171,10 +171,6 @@ fn what_needs_trust_and_what_does_not() {
         ),
         ("[agents.mine]\nbin = \"sh\"\n", json!(["agents.mine.bin"])),
         (
-            "[[tier]]\nname = \"all\"\ntools = [\"Bash\"]\n",
-            json!(["tier[0].name", "tier[0].tools"]),
-        ),
-        (
             "[notify]\non = [\"failed\"]\nwebhook = \"http://x\"\n",
             json!(["notify.webhook"]),
         ),
@@ -266,4 +262,43 @@ fn a_damaged_list_trusts_nothing() {
     let done = world.run(&["trust"]);
     assert_eq!(done.code, 6, "{done:?}");
     assert!(done.stderr.contains("trust.json is damaged"), "{done:?}");
+}
+
+/// Nothing hides behind the end of a long value, or in its control characters.
+#[test]
+fn a_dry_run_shows_commands_whole() {
+    let world = World::new(REJOIN);
+    let long = "true; ".repeat(200);
+    write(
+        &world,
+        &format!("[notify]\ncommand = [\"sh\", \"-c\", \"{long}evil-of-notify\"]\n"),
+    );
+    let settings = json!({
+        "apiKeyHelper": format!("{long}\x1b[2K\n/x is trusted; evil-helper"),
+        "awsAuthRefresh": "evil-refresh",
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": format!("{long}evil-hook")}]}]},
+    });
+    std::fs::create_dir(world.work().join(".claude")).unwrap();
+    std::fs::write(
+        world.work().join(".claude/settings.json"),
+        settings.to_string(),
+    )
+    .unwrap();
+    let shown = world.run(&["trust", "--dry-run"]).ok().stdout;
+    for end in [
+        "␛[2K␊/x is trusted; evil-helper`\n",
+        "awsAuthRefresh: runs `evil-refresh`\n",
+        "evil-hook`\n",
+        "evil-of-notify\"]\n",
+    ] {
+        assert!(shown.contains(end), "{end:?} in {shown}");
+    }
+    assert!(shown.contains("apiKeyHelper: runs `true;"), "{shown}");
+    // The list of trusted files names them, shortened.
+    world.run(&["trust"]).ok();
+    let list = world.run(&["trust", "--list"]).ok().stdout;
+    assert!(
+        list.contains("apiKeyHelper: runs") && list.len() < 2000,
+        "{list}"
+    );
 }

@@ -84,4 +84,19 @@ logs in to Amazon Bedrock receives all of `AWS_*`:
 
 If store and agent both use AWS, give the store's bucket its own key by `REJOIN_BLOBS_ACCESS_KEY_ID` and
 `REJOIN_BLOBS_SECRET_ACCESS_KEY`.
+
+## Sessions that another process has open
+
+A turn does not touch a session that another process is writing (`in_use`). How rejoin finds that process:
+
+| agent | found by |
+|---|---|
+| claude | the note that Claude Code keeps of each running process |
+| codex | the lock that Codex holds for each open thread |
+| opencode | the lock on the session's database |
+| gemini, described agents | nothing: these CLIs leave no trace. Only a terminal that `rejoin open` started is found, by its marker |
+
+With gemini and described agents the check `in_use` says `unknown`, and a turn does not wait for such a process. Turns that it
+added before are found by the session's bytes and read into the history. A session is confirmed only if it holds the prompt and the
+answer of the turn, so one that both wrote at the same time is cut back or not used again.
 ";

@@ -158,14 +158,14 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         let text = format!("{resting} kept up for the next message ([serve] warm)");
         report.note("", &text);
     }
-    let (mut strays, mut kept) = (vec![], 0);
+    let (mut strays, mut kept) = (vec![], vec![]);
     for process in inspect::turn_processes() {
         let Ok(id) = process.turn.parse::<TurnId>() else {
             continue;
         };
         match read.turn(id).await? {
             Some(turn) if !turn.status.ended() => {}
-            Some(turn) if turn.request["keep_background"] == json!(true) => kept += 1,
+            Some(turn) if turn.request["keep_background"] == json!(true) => kept.push(process),
             Some(_) => strays.push(process),
             // Of another store.
             None => {}
@@ -177,8 +177,12 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         let living = inspect::turn_processes();
         strays.retain(|stray| living.contains(stray));
     }
-    if kept > 0 {
-        report.note("", &format!("{kept} processes kept by --keep-background"));
+    for process in &kept {
+        let text = format!(
+            "{} {} kept by --keep-background: rejoin cancel {}",
+            process.pid, process.command, process.turn
+        );
+        report.note("", &text);
     }
     if !strays.is_empty() {
         let pids: Vec<String> = strays.iter().map(|p| p.pid.to_string()).collect();
@@ -206,5 +210,7 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         .iter()
         .map(|p| json!({"pid": p.pid, "turn_id": p.turn, "command": p.command}))
         .collect();
-    Ok(json!({"processes": strays, "kept": kept, "folders": folders, "unattended": unattended}))
+    Ok(
+        json!({"processes": strays, "kept": kept.len(), "folders": folders, "unattended": unattended}),
+    )
 }

@@ -68,6 +68,8 @@ async fn body(at: At<'_>, remote: &Remote, args: &SendArgs, text: String) -> Res
             Busy::Fail => "fail",
         },
         "confirm": turn.confirm,
+        "instructions": turn.instructions,
+        "notify_url": turn.notify_url,
         "defaults": defaults(remote)?,
     });
     // What was not said is not sent: an older daemon need not know of it.

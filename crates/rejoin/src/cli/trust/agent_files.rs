@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::ADAPTERS;
-use rejoin_runner::repository::{Found, scan};
+use rejoin_runner::repository::{Found, scan, scan_nested, shortened};
 use rejoin_runner::trust::{TrustList, TrustState};
 use serde_json::{Value, json};
 
+use super::{visible, whole};
 use crate::output::{Line, Output, Tone};
 
 /// A file, and the agents that would obey it.
@@ -21,7 +22,11 @@ pub(super) fn find(folder: &Path, trust: &TrustList) -> Vec<AgentFile> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let mut files: Vec<AgentFile> = vec![];
     for adapter in ADAPTERS {
-        for found in scan(*adapter, folder, home.as_deref()) {
+        let mut all = scan(*adapter, folder, home.as_deref());
+        if !all.is_empty() {
+            all.extend(scan_nested(*adapter, folder));
+        }
+        for found in all {
             match files.iter_mut().find(|file| file.found.path == found.path) {
                 Some(file) => {
                     file.agents.push(adapter.name());
@@ -42,7 +47,8 @@ pub(super) fn find(folder: &Path, trust: &TrustList) -> Vec<AgentFile> {
 impl AgentFile {
     /// Path, hash and effects for the trust list. None: the file cannot be read.
     pub(super) fn entry(&self) -> Option<(PathBuf, String, Vec<String>)> {
-        let keys = self.found.file.effects.clone();
+        let effects = self.found.file.effects.iter();
+        let keys = effects.map(|effect| shortened(effect)).collect();
         Some((self.found.path.clone(), self.found.hash.clone()?, keys))
     }
 
@@ -66,11 +72,10 @@ impl AgentFile {
                 format!("{path} has changed since you trusted it, and would be obeyed by {agents}")
             }
         };
-        out.text(&head);
-        let effects = self.found.file.effects.iter();
-        let lines: Vec<Line> = effects
-            .map(|effect| Line::plain("  ").with(Tone::Name, effect))
-            .collect();
-        out.lines(&lines);
+        out.lines(&whole(out, &Line::plain(&visible(&head))));
+        for effect in &self.found.file.effects {
+            let line = Line::plain("  ").with(Tone::Name, &visible(effect));
+            out.lines(&whole(out, &line));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The same through a daemon.
 
-use super::{CancelArgs, LEFT, WaitArgs, Waits, WatchArgs, ended, withdrawn};
+use super::{CancelArgs, LEFT, WaitArgs, Waits, WatchArgs, ended, kept_ended, withdrawn};
 use crate::at::At;
 use crate::cli::outcome::{Reported, interrupted, report_view};
 use crate::cli::there::{Following, Interrupt};
@@ -45,13 +45,15 @@ pub(super) async fn wait(at: At<'_>, remote: &Remote, args: &WaitArgs) -> Result
 
 pub(super) async fn cancel(at: At<'_>, remote: &Remote, args: &CancelArgs) -> Result<u8> {
     let turn = at.turn(&args.turn).await?;
-    if turn.ended() {
+    if turn.ended() && turn.leftovers.is_empty() {
         return Err(ended(&turn.status, &args.turn));
     }
     let id = turn.turn_id.to_string();
     let ask = Ask::post(&["api", "turns", &id, "cancel"]);
     let now = remote.ask(ask).await?;
-    if Failure::held_back(&now).is_some() {
+    if turn.ended() {
+        kept_ended(remote.out, &now);
+    } else if Failure::held_back(&now).is_some() {
         withdrawn(remote.out, turn.turn_id);
     } else {
         report_view(remote.out, &now, Reported::Not, None);

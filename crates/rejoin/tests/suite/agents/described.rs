@@ -197,6 +197,20 @@ fn a_model_costs_and_holds_what_the_user_says() {
     turn(&world, 4, "reseeded", &json!("context_full"), &["-m", "m2"]);
 }
 
+/// A turn that switches to a model with a smaller window is measured by that one.
+#[test]
+fn the_window_of_the_next_model_counts() {
+    let models = "[models.large]\nwindow = 1000000\n[models.small]\nwindow = 1000\n";
+    let mut world = world(|section| section.clone() + "\n" + models);
+    world.set("REJOIN_RESUME_CONTEXT_THRESHOLD", "0.2");
+    let (large, small) = (["-m", "large"], ["-m", "small"]);
+    turn(&world, 1, "started", &json!("first_turn"), &large);
+    turn(&world, 2, "resumed", &Value::Null, &large);
+    turn(&world, 3, "resumed", &Value::Null, &large);
+    turn(&world, 4, "reseeded", &json!("context_full"), &small);
+    turn(&world, 5, "resumed", &Value::Null, &large);
+}
+
 /// The smallest there is: what it prints is the answer, with or without a line end. Nobody can lead it
 /// to the built-in model, which is nothing against it.
 #[test]

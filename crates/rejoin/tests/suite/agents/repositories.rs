@@ -67,7 +67,8 @@ impl Hostile {
             .replace("{run}", &format!("touch {}", trace.display()))
             .replace("{trace}", trace.to_str().unwrap())
             .replace("{root}", folder.to_str().unwrap())
-            .replace("{url}", &url);
+            .replace("{url}", &url)
+            .replace("{offer}", OFFER);
         write(&folder.join(row.path), &text);
         let plugin = format!(
             "require('fs').writeFileSync('{}', ''); export const P = async () => ({{}})",
@@ -135,6 +136,9 @@ fn layers(rows: Vec<&'static Row>) -> Vec<Vec<&'static Row>> {
     layers
 }
 
+/// Stands in the description of every skill, command and agent of the repository.
+const OFFER: &str = "offered-by-the-repository";
+
 const MODES: [&str; 3] = ["edit", "read-only", "ask"];
 
 /// Turns in a subfolder of the checkout, in each mode, in a new session and in a resumed one: nothing of
@@ -169,6 +173,7 @@ fn ignored_rows_run_nothing(cli: &'static dyn Cli, memory: &str) {
             let requests = hostile.world.model.requests();
             let of_the_turn = requests.iter().rfind(|request| request.script.is_some());
             let shown = of_the_turn.unwrap().body.to_string();
+            assert!(!shown.contains(OFFER), "a definition is offered: {shown}");
             for word in ["memory-of-the-folder", "memory-of-the-root"] {
                 assert_eq!(shown.matches(word).count(), 1, "{word} in {mode}");
             }

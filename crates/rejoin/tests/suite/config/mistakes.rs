@@ -76,12 +76,12 @@ fn mistakes_are_named_with_file_line_key_and_what_was_meant() {
         (
             "[tier]\nname = \"a\"\n",
             1,
-            "`tier` must be a list of sections, [[tier]]",
+            "`tier`: this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`",
         ),
         (
-            "[[tier]]\nname = \"a\"\n[[tier]]\nnmae = \"b\"\n",
-            4,
-            "unknown key `tier[1].nmae`; did you mean `tier[1].name`?",
+            "[resume]\nbreaker = 2\n[[tier]]\nname = \"a\"\n[[tier]]\nname = \"b\"\n",
+            3,
+            "`tier`: this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`",
         ),
         (
             "[agents.claude]\nargs = [\n  \"a\",\n  1,\n]\n",
@@ -165,14 +165,26 @@ fn what_is_no_toml_is_named_with_its_line_too() {
         said(&b"#".repeat(1 << 21)),
         "error: FILE is no configuration: it is longer than 1 MiB"
     );
-    let gone = world.run(&["--config", "/no/such/file", "list"]);
+    let nowhere = world.root().join("no/such/file");
+    let nowhere = nowhere.to_str().unwrap();
+    let gone = world.run(&["--config", nowhere, "list"]);
     assert_eq!(gone.code, 2);
-    assert!(gone.stderr.contains("/no/such/file"), "{gone:?}");
+    assert!(gone.stderr.contains(nowhere), "{gone:?}");
 }
 
 #[test]
 fn mistakes_in_variables_are_named() {
     let mut world = World::new(REJOIN);
+    world.set("REJOIN_TIER_NAME", "observe");
+    let done = world.run(&["list"]);
+    assert_eq!(
+        (done.code, done.stderr.as_str()),
+        (
+            2,
+            "error: the variable REJOIN_TIER_NAME is no setting: this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`\n  try: unset REJOIN_TIER_NAME\n"
+        )
+    );
+    world.unset("REJOIN_TIER_NAME");
     world.set("REJOIN_RESUME_BRAKER", "3");
     let done = world.run(&["list"]);
     assert_eq!(

@@ -45,7 +45,7 @@ fn the_schema_and_the_program_agree() {
         ("[resume]\nscope = \"x\"\n", false),
         ("[resum]\n", false),
         ("[agents.claude]\nbin = 1\n", false),
-        ("[[tier]]\nx = 1\n", false),
+        ("[[tier]]\nname = \"observe\"\n", false),
         ("[models.x]\nwindow = 1.5\n", false),
         ("[notify]\non = [\"x\"]\n", false),
     ] {

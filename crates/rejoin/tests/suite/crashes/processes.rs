@@ -3,7 +3,7 @@
 use std::process::Child;
 
 use rejoin_testkit::{
-    CLAUDE_NEW, CLAUDE_OLD, Done, Model, Talk, World, answer, kill, runs, slowly, texts, user,
+    CLAUDE_NEW, CLAUDE_OLD, Done, Model, Talk, World, answer, kill, runs, slowly, sql, texts, user,
     wait_for,
 };
 use serde_json::Value;
@@ -84,6 +84,37 @@ fn a_killed_send_takes_as_long_as_its_run() {
         let took = turn["duration_ms"].as_u64().unwrap();
         assert!((1000..8000).contains(&took), "{took} ms");
         assert_answered(&mut talk, &turn);
+    }
+}
+
+/// The clock of the machine is set while a turn runs: its duration does not change. A step back by an hour and
+/// a beginning an hour later are the same to a turn.
+#[test]
+fn a_clock_that_is_set_does_not_change_durations() {
+    for (hours, kill_send) in [(1, false), (-1, false), (1, true), (-1, true)] {
+        let Some((talk, send)) = second_turn(CLAUDE_NEW, "#s:late", streams) else {
+            return;
+        };
+        let step = format!(
+            "update turns set started_at = started_at + {} where status = 'running'",
+            hours * 3_600_000_000_i64
+        );
+        sql(&talk.world.data().join("rejoin.db"), &step);
+        let turn = if kill_send {
+            kill(send.id() as i32, "KILL");
+            assert_eq!(Done::of(send).code, -9);
+            wait_for("the CLI to end", 20, || {
+                talk.world.cli().is_none().then_some(())
+            });
+            settled_later(&talk.world)
+        } else {
+            Done::of(send).ok().json()
+        };
+        let took = turn["duration_ms"].as_u64().unwrap();
+        assert!(
+            (1000..20_000).contains(&took),
+            "{took} ms, {hours} h, {kill_send}"
+        );
     }
 }
 

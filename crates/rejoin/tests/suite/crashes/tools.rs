@@ -51,15 +51,6 @@ fn running(turn: &Value) -> Vec<i32> {
         .collect()
 }
 
-/// Ends those that run, and says how many.
-fn end_running(turn: &Value) -> usize {
-    let pids = running(turn);
-    for pid in &pids {
-        kill(*pid, "KILL");
-    }
-    pids.len()
-}
-
 #[test]
 fn detached_tools_are_ended_and_listed() {
     for version in [CLAUDE_OLD, CLAUDE_NEW] {
@@ -97,7 +88,21 @@ fn kept_if_asked_for() {
     assert_eq!(listed(&turn), FILES, "{}", turn["leftovers"]);
     // Nor does a later command end them.
     let _listed = world.run(&["list"]);
-    assert_eq!(end_running(&turn), FILES.len());
+    assert_eq!(running(&turn).len(), FILES.len());
+    let doctor = world.run(&["doctor"]).stdout;
+    let id = turn["turn_id"].as_str().unwrap();
+    let told = format!("tail -f /etc/hostname kept by --keep-background: rejoin cancel {id}");
+    assert!(doctor.contains(&told), "{doctor}");
+    // Until they are cancelled, the one without an environment too.
+    let cancelled = world.run(&["cancel", "k"]).ok();
+    assert_eq!(
+        cancelled.stdout,
+        "the processes that the turn had left running were ended\n"
+    );
+    assert_eq!(running(&turn), Vec::<i32>::new());
+    world.assert_quiet();
+    let again = world.run(&["cancel", "k"]);
+    assert_eq!(again.code, 4, "{again:?}");
     let summary = turn["summary"].as_str().unwrap();
     assert!(
         summary.ends_with(" · 4 processes are left running"),
@@ -123,5 +128,11 @@ fn kept_also_if_send_is_killed() {
         (turn["status"] != "running").then_some(turn)
     });
     assert_eq!(turn["status"], "succeeded");
-    assert_eq!(end_running(&turn), FILES.len(), "{}", turn["leftovers"]);
+    assert_eq!(running(&turn).len(), FILES.len(), "{}", turn["leftovers"]);
+    let daemon = world.serve(&[]);
+    let cancel = format!("/api/turns/{}/cancel", turn["turn_id"].as_str().unwrap());
+    let cancelled = daemon.post(&cancel, &Value::Null).ok();
+    assert_eq!(cancelled["status"], "succeeded", "{cancelled}");
+    assert_eq!(running(&turn), Vec::<i32>::new());
+    assert_eq!(daemon.post(&cancel, &Value::Null).status, 409);
 }

@@ -9,7 +9,7 @@ use rejoin_testkit::{CLAUDE_OLD, Done, Model, World, answering, kill, slowly, wa
 use serde_json::Value;
 
 use super::REJOIN;
-use crate::suite::terminal::{Terminal, masked, masked_json, steady, world};
+use crate::suite::terminal::{Terminal, masked, steady, world};
 
 /// A message to `k` whose turn fails, as it is printed and as `wait --json` tells it again.
 #[track_caller]
@@ -37,15 +37,43 @@ fn failed(world: &World, done: &Done) -> String {
 /// The turn's line and its error, without what differs from run to run.
 pub(in crate::suite) fn told(world: &World, code: i32, turn: &Value) -> String {
     let text = format!(
-        "exit {code}, turn {}\n{}\n{}",
+        "exit {code}, turn {}\n{}\n{:#}",
         turn["error"]["class"].as_str().unwrap(),
         turn["summary"].as_str().unwrap(),
-        masked_json(world, &turn["error"])
+        turn["error"]
     );
     let address = world.model.url.trim_start_matches("http://");
     let text = masked(world, &text).replace(address, "127.0.0.1:80");
     // A CLI that is stopped early has not said yet which model that is.
     text.replace("claude-sonnet-5", "sonnet")
+}
+
+/// The line of a turn without quota, as the contract has it, and its next step: typed, it works.
+#[test]
+fn the_line_of_a_turn_without_quota_ends_with_what_works() {
+    let spent = Step {
+        message: Some("Claude AI usage limit reached|1763218800".to_owned()),
+        ..Step::status(429)
+    };
+    let model = || Model::scripted([("spent", vec![spent])]);
+    let Some(world) = World::claude_with(REJOIN, CLAUDE_OLD, model) else {
+        return;
+    };
+    world.say(1, &["-m", "sonnet"]);
+    let done = world.run(&["send", "-k", "k", "go on #s:spent"]);
+    assert_eq!(done.code, 9, "{done:?}");
+    let pieces: Vec<&str> = done.stderr.trim_end().split(" · ").collect();
+    let [failed, why, kept, agent, next] = pieces[..] else {
+        panic!("{pieces:?}");
+    };
+    assert!(failed.starts_with("rejoin: failed, quota: "), "{failed}");
+    assert!(why.ends_with(" resets 2025-11-15 15:00 UTC"), "{why}");
+    let message = kept.strip_suffix(" kept, no tool ran").unwrap();
+    assert!(message.ends_with(":3"), "{message}");
+    assert_eq!(agent, "claude claude-sonnet-5");
+    assert_eq!(next, format!("rejoin retry {message}, or -a codex"));
+    let again = world.run(&["retry", message, "-a", "demo", "--json"]).ok();
+    assert_eq!(again.json()["status"], "succeeded", "{again:?}");
 }
 
 #[test]
@@ -96,11 +124,11 @@ fn what_the_api_answers() {
     "#);
     assert_snapshot!(failing(&world, "#s:spent", &[]), @r#"
     exit 9, turn quota
-    rejoin: failed, quota: Request rejected (429) · Claude AI usage limit reached, resets 2025-11-15 15:00 UTC · tmqx:6 kept, no tool ran · claude sonnet · rejoin send -c tmqx "please go on" later, or now with -a OTHER
+    rejoin: failed, quota: Request rejected (429) · Claude AI usage limit reached, resets 2025-11-15 15:00 UTC · tmqx:6 kept, no tool ran · claude sonnet · rejoin retry tmqx:6, or -a codex
     {
       "class": "quota",
       "message": "Request rejected (429) · Claude AI usage limit reached, resets 2025-11-15 15:00 UTC",
-      "try": "rejoin send -c tmqx \"please go on\" later, or now with -a OTHER"
+      "try": "rejoin retry tmqx:6, or -a codex"
     }
     "#);
     assert_snapshot!(failing(&world, "#s:poison", &[]), @r#"

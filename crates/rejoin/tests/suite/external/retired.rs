@@ -25,7 +25,11 @@ fn words_in_a_retired_session_are_taken_in(mut world: World) {
 #[test]
 fn words_in_a_session_that_two_used_at_once_are_taken_in() {
     let rejoin = env!("CARGO_BIN_EXE_rejoin");
-    let model = || Model::scripted([("late", vec![slowly("late", 40)])]);
+    // The other user's run begins within the turn and ends after it.
+    let model = || {
+        let hand = vec![slowly(&rejoin_testkit::answer(3), 40)];
+        Model::scripted([("late", vec![slowly("late", 8)]), ("hand", hand)])
+    };
     let Some(world) = World::claude_with(rejoin, rejoin_testkit::CLAUDE_OLD, model) else {
         return;
     };
@@ -36,7 +40,7 @@ fn words_in_a_session_that_two_used_at_once_are_taken_in() {
     wait_for("the request of the turn", 20, || {
         (world.model.requests().len() > before).then_some(())
     });
-    let done = world.by_hand(&session, &format!("{} #s:a3", user(3)));
+    let done = world.by_hand(&session, &format!("{} #s:hand", user(3)));
     assert!(done.status.success(), "{done:?}");
     let _ended = rejoin_testkit::Done::of(turn);
     let done = world.by_hand(&session, &format!("{} #s:a4", user(4)));

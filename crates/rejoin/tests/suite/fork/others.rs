@@ -74,7 +74,7 @@ fn a_fork_that_never_works_is_given_up() {
     parent.says(&world, 6, "resumed");
 }
 
-/// B-14 and the like hold for the first turn of a fork as for any.
+/// hold for the first turn of a fork as for any.
 #[test]
 fn a_fresh_session_is_one() {
     let Some(world) = World::claude(REJOIN, CLAUDE_NEW) else {

@@ -64,7 +64,7 @@ fn explain() {
       ok    runtime     same product and version, rejoin demo agent 0.1.0
       ok    context     73 of 200000 tokens (0.0 %, limit 80 %)
       FAIL  present     sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no snapshot of it
-      ok    in use      nobody else is writing it
+      ok    in use      unknown: the agent leaves no trace of who has it open
       ok    model       demo                ok  compaction  not compacted
     sent      4 messages re-told, the new message; 567 bytes
     cost      $0.00; 167 in (0% cached), 38 out; 0.1s
@@ -142,7 +142,7 @@ fn explain() {
         },
         {
           "check": "in_use",
-          "evidence": "nobody else is writing it",
+          "evidence": "unknown: the agent leaves no trace of who has it open",
           "ok": true
         },
         {

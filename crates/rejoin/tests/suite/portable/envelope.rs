@@ -93,6 +93,20 @@ fn from_an_address() {
     other.run(&["import", "--envelope", &url, "-k", "k"]).ok();
     let second = other.say(2, &[]);
     assert_eq!(second["verdict"], "resumed", "{second}");
+    // B-08: by the variable of tools whose session is too long for one, with the id beside it.
+    let document: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(envelope(&other)).unwrap()).unwrap();
+    let blob = document["sessionBlob"].as_str().unwrap();
+    let mut fresh = World::of(REJOIN, world.cli).unwrap();
+    fresh.set("AGENT_SESSION_ID", document["sessionId"].as_str().unwrap());
+    fresh.set(
+        "SESSION_DOWNLOAD_URL",
+        &serve_once(blob.as_bytes().to_vec()),
+    );
+    fresh.run(&["import", "--envelope", "env", "-k", "k"]).ok();
+    let third = fresh.say(3, &[]);
+    assert_eq!(third["verdict"], "resumed", "{third}");
+    assert_shown(&fresh.model.last(), &words(3));
     // Nobody is there any more.
     let gone = other.run(&["import", "--envelope", &url, "--json"]);
     assert_eq!(gone.code, 6, "{gone:?}");
@@ -123,7 +137,7 @@ fn an_id_alone_is_cold() {
     assert_eq!(super::seen(&world).len(), 0);
 }
 
-/// B-17, B-29: what is damaged is refused, and nothing is put anywhere.
+/// B-29: what is damaged is refused, and nothing is put anywhere.
 #[test]
 fn damaged_ones_are_refused() {
     let world = World::new(REJOIN);
@@ -148,6 +162,54 @@ fn damaged_ones_are_refused() {
     assert_eq!(code(&done), (11, "bad_archive".into()));
     assert_eq!(files_in(&world.home()), 0);
     assert_eq!(super::seen(&world).len(), 0);
+}
+
+/// Sessions of each CLI, with their ids.
+const CLAUDE: (&str, &str) = (
+    "claude/2.1.197/sessions/b731fd0c-68de-4452-a02a-ef7d040b8069.jsonl",
+    "b731fd0c-68de-4452-a02a-ef7d040b8069",
+);
+const CODEX: (&str, &str) = (
+    "codex/0.166.0/sessions/simple/rollout-2026-11-15T08-18-17-01a1de49-2494-7391-a595-647f5b1aba14.jsonl",
+    "01a1de49-2494-7391-a595-647f5b1aba14",
+);
+const GEMINI: (&str, &str) = (
+    "gemini/0.61.0/sessions/simple-turn.session.jsonl",
+    "33b024d5-7a1b-49d8-a5a5-3eba03dcf48e",
+);
+
+/// B-29: a session of another agent is refused, whichever way round, and nothing is put anywhere.
+#[test]
+fn a_session_of_another_agent_is_refused() {
+    let mut world = World::new(REJOIN);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rejoin-agents/fixtures");
+    for ((session, id), agent) in [
+        (CODEX, "claude"),
+        (CLAUDE, "codex"),
+        (CLAUDE, "gemini"),
+        (GEMINI, "claude"),
+        (GEMINI, "codex"),
+        (CODEX, "gemini"),
+        (CLAUDE, "opencode"),
+    ] {
+        let file = world.root().join("blob");
+        let plain = std::fs::read(fixtures.join(session)).unwrap();
+        std::fs::write(&file, packed(&plain)).unwrap();
+        world.set("AGENT_SESSION_ID", id);
+        world.set("SESSION_DOWNLOAD_URL", &serve_once(packed(&plain)));
+        for from in [path(&file), "env"] {
+            let done = world.run(&["import", "--envelope", from, "-a", agent, "--json"]);
+            // Only sessions of Claude Code travel by themselves; for others the agent alone may be refused.
+            let refused = match code(&done) {
+                (11, why) => why == "bad_archive",
+                (2, why) => why == "usage" && agent != "claude",
+                _ => false,
+            };
+            assert!(refused, "{session} {from} as {agent}: {done:?}");
+            assert_eq!(files_in(&world.home()), 0, "{session} as {agent}");
+            assert_eq!(super::seen(&world).len(), 0);
+        }
+    }
 }
 
 fn packed(plain: &[u8]) -> Vec<u8> {

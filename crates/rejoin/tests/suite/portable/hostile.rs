@@ -349,7 +349,14 @@ async fn take(scratch: &Path, bytes: &[u8]) {
     let all = read.list_conversations(&filter).await.unwrap();
     assert_eq!(all.len(), usize::from(came.is_ok()), "{came:?}");
     for conversation in all {
-        let _messages = read.messages_ever(conversation.id).await.unwrap();
+        let span = rejoin_store::Span {
+            after: i64::MIN,
+            before: i64::MAX,
+            end: rejoin_store::End::Oldest,
+            removed: true,
+        };
+        let _messages = read.messages_in(conversation.id, span, 1000).await.unwrap();
+        let _queued = read.messages_unplaced(conversation.id, true).await.unwrap();
         let _turns = read.turns_of(conversation.id).await.unwrap();
         let _pins = read.all_pins(conversation.id).await.unwrap();
         for snapshot in read.snapshots_of(conversation.id).await.unwrap() {

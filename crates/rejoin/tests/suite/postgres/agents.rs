@@ -1,4 +1,4 @@
-//! One conversation of five turns with every agent: every word is shown once (A-41, B-31).
+//! One conversation of five turns with every agent: every word is shown once.
 
 use rejoin_testkit::{World, on_every_quick_cli};
 

@@ -256,7 +256,11 @@ fn what_was_said_to_it_is_not_said_again() {
         good(&ended(&world), "resumed", 1);
         assert_eq!(heard(&world, "nobody who could allow this"), n - 1);
         assert_eq!(heard(&world, &user(n)), 1, "{point}");
-        assert_eq!(world.model.requests().len(), before + 2, "{point}");
+        // Run once. Codex takes the reason of a denial in when it can: with the result of the call, or, on a
+        // busy machine, after the answer, in a request more (0.166.0).
+        let begins = world.model.requests().split_off(before);
+        let begins = begins.iter().filter(|request| request.step == 0);
+        assert_eq!(begins.count(), 1, "{point}");
         quiet(&world);
     }
     assert_eq!(ran(&world), "");

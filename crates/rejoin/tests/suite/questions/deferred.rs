@@ -164,6 +164,9 @@ fn a_question_outlives_daemon_cli_and_home() {
         std::fs::remove_dir_all(world.home().join(".claude")).unwrap();
         let daemon = world.serve(&[]);
         let waiting = daemon.get("/api/inbox").ok();
+        let printed = world.run(&["--hub", "none", "inbox", "--json"]).ok();
+        assert_eq!(printed.json(), waiting, "one document, one set of keys");
+        assert_eq!(waiting["inbox"], waiting["turns"]);
         let waiting = &waiting["turns"][0];
         assert_eq!(waiting["status"], "waiting", "{waiting}");
         let to = format!("/api/turns/{}/answer", waiting["turn_id"].as_str().unwrap());

@@ -59,6 +59,20 @@ fn a_conversation() {
         let seen = daemon.get(&format!("/api/turns/{turn}")).ok();
         (seen["status"] == "succeeded").then_some(())
     });
+    // Nothing escalates yet: the chain of a turn is that turn, with its own cost.
+    let (alone, chain) = (
+        daemon.get(&format!("/api/turns/{turn}")).ok(),
+        daemon.get(&format!("/api/turns/{turn}/chain")).ok(),
+    );
+    assert_eq!(
+        chain,
+        json!({"turns": [alone], "cost_usd": alone["cost_usd"]})
+    );
+    let described = daemon.get("/openapi.json").ok();
+    assert_eq!(
+        described["paths"]["/api/turns/{id}/chain"]["get"]["summary"],
+        "Show the chain of a turn: in this version the turn alone, because nothing escalates"
+    );
     let list = daemon.get("/api/conversations?limit=10").ok();
     assert_eq!(list["conversations"].as_array().unwrap().len(), 1);
     assert_eq!(list["conversations"][0]["key"], "tea");

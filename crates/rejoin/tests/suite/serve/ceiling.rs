@@ -107,6 +107,18 @@ fn a_conversation_above_the_ceiling_is_not_steered() {
     plain.is_refused("DELETE", &format!("/api/messages/{first}"), &Value::Null);
     plain.is_refused("POST", "/api/conversations/k/fork", &json!({}));
     plain.is_refused("POST", "/api/conversations/k/reset", &json!({}));
+    // D-25: a reload sets the permission, and no more than the caller may give.
+    let reload = "/api/conversations/own/reload";
+    plain.post(
+        "/api/send?wait=true",
+        &json!({"key": "own", "text": "one", "workdir": world.work().to_str().unwrap()}),
+    );
+    plain.is_refused("POST", reload, &json!({"permission": "full"}));
+    assert_eq!(permission(&daemon, "own"), "edit");
+    plain.post(reload, &json!({"permission": "read-only"})).ok();
+    assert_eq!(permission(&daemon, "own"), "read-only");
+    plain.post(reload, &json!({})).ok();
+    assert_eq!(permission(&daemon, "own"), "read-only");
     let fork = json!({"permission": "edit", "key": "fork"});
     assert_eq!(plain.post("/api/conversations/k/fork", &fork).status, 201);
     assert_eq!(permission(&daemon, "fork"), "edit");

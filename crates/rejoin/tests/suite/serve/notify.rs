@@ -155,4 +155,17 @@ fn an_address_of_the_message_and_a_command() {
         (told == "turn.succeeded\nturn.succeeded\n").then_some(())
     });
     assert!(heard.try_recv().is_err());
+    // The same by a command, which goes through the daemon.
+    let send = ["send", "-k", "k", "--notify-url", &url, "and one more"];
+    world.run(&send).ok();
+    assert_eq!(next(&heard).body["type"], "turn.succeeded");
+    assert_eq!(daemon.stop(), 0);
+    let alone = world.run(&send);
+    assert_eq!(
+        (alone.code, alone.stderr.as_str()),
+        (
+            2,
+            "error: --notify-url needs a daemon: without one nothing sends notifications; the message was not kept\n  try: rejoin serve\n"
+        )
+    );
 }

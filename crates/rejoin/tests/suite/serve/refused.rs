@@ -61,6 +61,12 @@ fn who_may_what() {
     401 the token is not known here, was revoked or has expired
     try: rejoin login URL
     ");
+    let runner = daemon.post("/api/tokens", &json!({"name": "r", "scope": "runner"}));
+    assert_snapshot!(said(&runner), @r"
+    exit 2, usage
+    400 this version of rejoin has no runners on other machines, so nothing takes a token with the scope `runner`
+    try: rejoin token create NAME --scope send
+    ");
     let made = daemon
         .post("/api/tokens", &json!({"name": "reader", "scope": "read"}))
         .ok();
@@ -156,12 +162,13 @@ fn what_makes_no_sense() {
     let daemon = world.serve(&[]);
     let work = world.work();
     let work = work.to_str().unwrap();
+    let nowhere = world.root().join("no/such/folder");
     let bodies = [
         json!({"text": ""}),
         json!({"text": "x", "permision": "full"}),
         json!({"text": "x", "permission": "everything"}),
         json!({"text": "x", "workdir": "relative"}),
-        json!({"text": "x", "workdir": "/no/such/folder"}),
+        json!({"text": "x", "workdir": nowhere}),
         json!({"text": "x", "key": "a\nb", "workdir": work}),
         json!({"text": "x", "key": "k", "conversation_id": "c"}),
         json!({"text": "x", "workdir": work, "tier": "observe"}),
@@ -188,7 +195,7 @@ fn what_makes_no_sense() {
     400 there is no field `permision`; did you mean `permission`?
     400 permission is one of read-only, edit, full, ask
     400 the working folder `relative` is not an absolute path
-    400 the working folder /no/such/folder does not exist
+    400 the working folder /world/no/such/folder does not exist
     400 a key has 1 to 200 characters and no control characters
     400 name conversation_id or key, not both
     400 no tiers are set up in this daemon

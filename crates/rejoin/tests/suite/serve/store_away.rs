@@ -101,11 +101,11 @@ fn a_cancel_without_effect_is_refused() {
     let daemon = world.serve(&[]);
     let id = send(&daemon, &world, "k", "wait 100s one");
     started(&daemon, &id);
-    let shim = wait_for("the shim", 30, || world.shim());
-    kill(shim, "STOP");
+    // It does not hear that it is to end, and is killed after its grace period.
+    let agent = |command: &str| command.contains("demo-agent");
+    kill(wait_for("the agent", 30, || world.pid_of(agent)), "STOP");
     let refused = daemon.post(&format!("/api/turns/{id}/cancel"), &json!({}));
     assert_eq!(refused.status, 503, "{refused:?}");
-    kill(shim, "CONT");
     let turn = ended(&daemon, &id);
     assert_eq!(turn["status"], "cancelled", "{turn}");
     assert_eq!(daemon.stop(), 0);

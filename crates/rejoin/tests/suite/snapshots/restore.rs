@@ -194,3 +194,31 @@ fn switched_off() {
     story.world.lose_the_machine();
     story.reseeds("session_missing", &[]);
 }
+
+/// A link that somebody planted in the place of the session's folder leads the write nowhere else.
+#[test]
+fn a_session_is_not_put_through_a_planted_link() {
+    let Some(world) = World::claude(REJOIN, CLAUDE_NEW) else {
+        return;
+    };
+    let story = Chronicle::begun(world);
+    let file = story.session_file();
+    let folder = file.parent().unwrap().to_path_buf();
+    let elsewhere = story.world.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::rename(&folder, story.world.root().join("was")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+    let done = story.world.send(2, "#s:a2", &[]);
+    assert_ne!(done.code, 0, "{done:?}");
+    let error = done.json()["error"]["message"].to_string();
+    assert!(error.contains("is a link"), "{error}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // Without it, the session comes back; a link above the home stays the user's own.
+    fs::remove_file(&folder).unwrap();
+    let home = story.world.home().join(".claude");
+    let moved = story.world.root().join("claude-home");
+    fs::rename(&home, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &home).unwrap();
+    let turn = story.world.say(3, &[]);
+    assert_eq!(turn["verdict"], "restored", "{turn:#}");
+}

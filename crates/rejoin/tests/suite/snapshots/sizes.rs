@@ -14,7 +14,7 @@ const MB: u64 = 1000 * KB;
 const MOST_MEMORY: u64 = 128 * 1024;
 const BLOBS: [&str; 2] = ["db:", "file:blobs"];
 
-/// B-02
+/// B-21: the sizes that the document measured.
 #[test]
 fn up_to_12_mb() {
     for blobs in BLOBS {

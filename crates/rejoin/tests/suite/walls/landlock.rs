@@ -7,15 +7,17 @@ use std::process::{Command, Stdio};
 use rejoin_testkit::{CLAUDE_197, CODEX_166, Cli, Done, World, wait_for};
 use serde_json::Value;
 
-use super::{REJOIN, attacks, script, shell, tried, wall_check};
+use super::{REJOIN, attacks, left_out_without, script, shell, tried, wall_check};
 
 /// The user `nobody`.
 const NOBODY: u32 = 65534;
 
 /// Gives a world to `nobody`, with a temporary folder of its own. None: the tests are not run by root,
-/// or this kernel has no Landlock.
+/// or this kernel has no Landlock, and they may be left out.
+#[track_caller]
 fn given_away(mut world: World) -> Option<World> {
     if world.root().metadata().unwrap().uid() != 0 {
+        left_out_without("only root can run rejoin as another user");
         return None;
     }
     let temporary = world.root().join("tmp");
@@ -30,6 +32,7 @@ fn given_away(mut world: World) -> Option<World> {
         .unwrap()
         .contains("kernel has no Landlock")
     {
+        left_out_without("this kernel has no Landlock");
         return None;
     }
     assert_eq!(wall["mechanism"], "landlock", "{wall}");
@@ -45,12 +48,18 @@ fn give(path: &Path) {
     }
 }
 
-/// Runs `rejoin` as that user.
-fn run(world: &World, args: &[&str]) -> Done {
+/// A program as that user, without privileges.
+fn as_nobody(program: &str) -> Command {
     let user = format!("--reuid={NOBODY}");
     let group = format!("--regid={NOBODY}");
-    let child = Command::new("setpriv")
-        .args([&user, &group, "--clear-groups", "--", REJOIN])
+    let mut command = Command::new("setpriv");
+    command.args([&user, &group, "--clear-groups", "--", program]);
+    command
+}
+
+/// Runs `rejoin` as that user.
+fn run(world: &World, args: &[&str]) -> Done {
+    let child = as_nobody(REJOIN)
         .args(args)
         .current_dir(world.work())
         .env_clear()
@@ -120,6 +129,63 @@ fn data_and_configuration_are_closed() {
             .len(),
         2
     );
+}
+
+/// Without privileges, too, neither the shim nor another process of the same user takes signals from an agent.
+#[test]
+fn processes_outside_take_no_signals() {
+    let Some(world) = given_away(shell()) else {
+        return;
+    };
+    if !signals_stay_inside() {
+        left_out_without("signals stay inside with Linux 6.12 or newer");
+        return;
+    }
+    let mut other = as_nobody("sleep").arg("600").spawn().unwrap();
+    let pid = other.id();
+    let uid = wait_for("the other process to change its user", 10, || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("Uid:"))?
+            .to_owned();
+        line.contains(&NOBODY.to_string()).then_some(line)
+    });
+    assert!(uid.matches(&NOBODY.to_string()).count() >= 3, "{uid}");
+    let shim = "$(awk '{print $4}' /proc/$PPID/stat)";
+    let denied = [
+        format!("kill -9 {shim}"),
+        format!("kill -STOP {shim}"),
+        format!("kill -0 {shim}"),
+        format!("kill -9 {pid}"),
+        format!("kill -TERM {pid}"),
+    ];
+    let refused = turn(&world, &[&script(&denied)]);
+    for tried in tried(&denied, refused["text"].as_str().unwrap()) {
+        assert_ne!(tried.code, 0, "{tried:?}");
+    }
+    assert_eq!(wall_check(&refused)["ok"], true, "{refused:#}");
+    assert_eq!(other.try_wait().unwrap(), None, "it was killed");
+    // Processes of the turn itself take them.
+    let own = ["sleep 60 & kill $!".to_owned()];
+    let allowed = turn(&world, &[&script(&own)]);
+    for tried in tried(&own, allowed["text"].as_str().unwrap()) {
+        assert_eq!(tried.code, 0, "{tried:?}");
+    }
+    // The same user without a wall can: the kernel's own rules do not forbid it.
+    let killed = as_nobody("kill").arg("-9").arg(pid.to_string()).status();
+    assert!(killed.unwrap().success());
+    other.wait().unwrap();
+}
+
+/// The kernel knows the scope of signals (Landlock 6).
+fn signals_stay_inside() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|part| part.trim().parse::<u32>());
+    let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+    (next(), next()) >= (6, 12)
 }
 
 /// There is no wall if nothing could be made in the working folder any more.

@@ -100,6 +100,34 @@ fn ctrl_c_while_its_tool_runs() {
     assert!(said.contains("tail -f /dev/null"), "{said}");
 }
 
+/// Empty folders of a sandbox that was killed go from the temporary folder, unless they were there before.
+#[test]
+fn nothing_of_a_sandbox_stays_in_the_temporary_folder() {
+    let Some(mut world) = world() else { return };
+    let temporary = world.root().join("temporary");
+    std::fs::create_dir_all(temporary.join(".codex")).unwrap();
+    world.set("TMPDIR", temporary.to_str().unwrap());
+    let (bin, real) = (world.root().join("codex-wrapped"), world.bin());
+    // As a sandbox makes them, before it mounts something over them.
+    let text = format!(
+        "#!/bin/bash\nif [ -e {0}/switch ]; then\ncd {0}/temporary && mkdir -p .git .agents .codex && touch .agents/used\ncd - >/dev/null\nfi\nexec {1} \"$@\"\n",
+        world.root().display(),
+        real.display()
+    );
+    world.script(&bin, &text);
+    world.use_bin(&bin);
+    world.say(1, &TOOLS);
+    std::fs::write(world.root().join("switch"), "").unwrap();
+    let failed = world.send(2, "#s:e400", &TOOLS);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    let is_there = |name: &&str| temporary.join(name).exists();
+    let left: Vec<&str> = [".agents", ".codex", ".git"]
+        .into_iter()
+        .filter(is_there)
+        .collect();
+    assert_eq!(left, [".agents", ".codex"]);
+}
+
 #[test]
 fn sigterm_cancels_as_well() {
     let Some(mut talk) = cancelled("#s:slow", "TERM", 143) else {

@@ -1,4 +1,4 @@
-//! What a turn may do holds, whichever tool is tried, also on a resumed turn (promise 7, C-40..C-45).
+//! What a turn may do holds, whichever tool is tried, also on a resumed turn (promise 7, C-40, C-41).
 
 use std::fs;
 

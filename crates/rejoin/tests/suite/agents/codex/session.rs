@@ -29,7 +29,7 @@ fn turns_send_the_same_bytes() {
     assert!(bytes[1..].iter().all(|b| *b == bytes[1]), "{bytes:?}");
 }
 
-/// C-55..C-60: how full it was is read from the session.
+/// C-58, C-59: how full it was is read from the session.
 #[test]
 fn a_full_session_is_told_everything_anew() {
     let Some(world) = world() else { return };

@@ -2,7 +2,7 @@
 //!
 //! A session in other hands cannot be noticed while that runs: this CLI neither locks its sessions
 //! nor notes who has them open (0.61.0). What was said there is found afterwards
-//! (`a_session_continued_by_hand_is_not_resumed`).
+//! (`a_session_continued_by_hand_is_not_resumed`), and docs/agents.md says so.
 
 use std::collections::BTreeSet;
 use std::process::Child;
@@ -29,6 +29,22 @@ fn the_second_message_waits_for_the_first() {
     talk.good("resumed", &[]);
     assert_eq!(Done::of(first).ok().json()["text"], answer(2));
     talk.world.assert_quiet();
+}
+
+/// The check claims no more than is known.
+#[test]
+fn who_has_the_session_open_is_said_to_be_unknown() {
+    let Some(world) = world() else { return };
+    let talk = begun(world, &[]);
+    let next = talk.world.run(&["explain", "k", "--next", "--json"]).ok();
+    let next = next.json();
+    let checks = next["checks"].as_array().unwrap();
+    let in_use = checks.iter().find(|c| c["check"] == "in_use").unwrap();
+    assert_eq!(in_use["ok"], true);
+    assert_eq!(
+        in_use["evidence"],
+        "unknown: the agent leaves no trace of who has it open"
+    );
 }
 
 /// E-16: ten conversations in one folder, each with words and a session of its own.

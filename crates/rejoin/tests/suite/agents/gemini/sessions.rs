@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rejoin_model::Step;
-use rejoin_testkit::{Chronicle, Continued, Talk, World, answer, answering, runs};
+use rejoin_testkit::{Chronicle, Continued, Talk, World, answer, answering, runs, sql};
 use serde_json::json;
 
 use super::{begun, calls, results, scripted, world};
@@ -138,14 +138,24 @@ fn a_cli_that_starts_afresh_is_noticed() {
 #[test]
 fn no_other_id_reaches_the_cli() {
     let Some(world) = world() else { return };
-    let story = begun(world, &[]);
-    let adapter = rejoin_agents::adapter("gemini").unwrap();
-    for id in ["latest", "1", "x", "5ba2cd4e", "--resume", "../x"] {
-        if let Ok(id) = rejoin_core::SessionId::new(id) {
-            assert!(!adapter.is_session_id(&id), "{id}");
-        }
+    let mut talk = begun(world, &[]);
+    for other in ["latest", "1", "5ba2cd4e"] {
+        let last = talk.world.last_turn();
+        let session = last["session_id"].as_str().unwrap();
+        sql(
+            &talk.world.data().join("rejoin.db"),
+            &format!(
+                "update pins set session_id = '{other}', confirmed = replace(confirmed, '{session}', '{other}')
+                 where session_id = '{session}'"
+            ),
+        );
+        let turn = talk.good("reseeded", &[]);
+        let command = turn["command"].as_array().unwrap();
+        assert!(!command.iter().any(|arg| arg == other), "{command:?}");
+        assert_eq!(turn["attempts"].as_array().unwrap().len(), 1, "{turn}");
     }
-    story.world.assert_quiet();
+    talk.good("resumed", &[]);
+    talk.world.assert_quiet();
 }
 
 /// With its own settings the CLI deletes a session once another one is begun after a resume in a
@@ -189,6 +199,10 @@ fn usage_is_the_turns_own() {
     let second = story.scripted(Continued::Resumed, &answering(2, 40, 7), &[]);
     for (turn, input, output) in [(first, 50_000, 700), (second, 40, 7)] {
         let usage = &turn["usage"];
+        assert!(
+            usage["cache_write"].is_null(),
+            "the CLI counts no writes: {usage}"
+        );
         assert_eq!(
             (&usage["input"], &usage["output"]),
             (&input.into(), &output.into()),

@@ -6,7 +6,7 @@ use rejoin_testkit::{CLAUDE_197, CLAUDE_325, CODEX_166, Cli, GEMINI_061, OPENCOD
 use serde_json::{Value, json};
 
 use super::table::{Fate, ROWS, Row};
-use super::{Hostile, write};
+use super::{Hostile, OFFER, write};
 
 /// The row of an agent with this path whose file leaves a trace.
 fn leaving_a_trace(agent: &str, path: &str) -> &'static Row {
@@ -157,4 +157,61 @@ fn a_folder_without_such_files_needs_no_trust() {
         done.stderr.contains("no file that an agent would obey"),
         "{done:?}"
     );
+}
+
+/// With everything allowed the refusal is waived, and the model sees what the repository offers.
+#[test]
+fn gemini_offers_skills_of_a_repository() {
+    let Some(hostile) = Hostile::of(&GEMINI_061) else {
+        return;
+    };
+    let sub = hostile.sub();
+    let rows = ROWS.iter().filter(|row| row.agent == "gemini");
+    for (at, row) in rows.filter(|row| row.text.contains("{offer}")).enumerate() {
+        hostile.put(row, &sub);
+        let flags = hostile.flags(sub.to_str().unwrap(), "full");
+        let _turn = hostile.world.say(at + 1, &flags);
+        let requests = hostile.world.model.requests();
+        let last = requests.last().unwrap().body.to_string();
+        assert!(last.contains(OFFER), "{} is not offered", row.path);
+        fs::remove_file(sub.join(row.path)).unwrap();
+    }
+}
+
+/// A skill beneath the working folder is offered once the CLI reads a file there, and only in a trusted
+/// repository; a definition that is added later takes the trust back.
+#[test]
+fn claude_takes_nested_skills_only_from_a_trusted_repository() {
+    let Some(hostile) = Hostile::of(&CLAUDE_325) else {
+        return;
+    };
+    hostile.git_init();
+    let (world, sub) = (&hostile.world, hostile.sub());
+    write(&sub.join("deep/x.txt"), "hello\n");
+    hostile.put(leaving_a_trace("claude", ".claude/settings.json"), &sub);
+    let skill = sub.join("deep/.claude/skills/evil/SKILL.md");
+    let text = format!("---\nname: evil\ndescription: {OFFER}\n---\nhi\n");
+    let file = sub.join("deep/x.txt");
+    let script = json!([
+        {"tools": [{"name": "Read", "input": {"file_path": file}}]},
+        {"text": "read"},
+    ]);
+    let script = format!("#j:{script}#");
+    let offered = |n: usize| {
+        let flags = hostile.flags(sub.to_str().unwrap(), "edit");
+        let done = world.send(n, &script, &flags);
+        assert_eq!(done.code, 0, "{done:?}");
+        let requests = world.model.requests();
+        requests.last().unwrap().body.to_string().contains(OFFER)
+    };
+    write(&skill, &text);
+    assert!(!offered(1), "untrusted");
+    world.run(&["trust", sub.to_str().unwrap()]).ok();
+    assert!(offered(2), "trusted");
+    assert!(!hostile.ran().is_empty(), "a trusted file was not obeyed");
+    clear(&hostile);
+    write(&sub.join("deep/.claude/agents/more.md"), &text);
+    // The session remembers what was offered before: the hooks tell.
+    let _remembered = offered(3);
+    assert_eq!(hostile.ran(), Vec::<String>::new());
 }

@@ -142,7 +142,7 @@ fn the_daemon_was_killed_in_the_middle(world: World) {
     world.assert_quiet();
 }
 
-/// B-01: wherever it dies, the turn is run once and told once; who has no answer asks again.
+/// Promises 3 and 4: wherever it dies, the turn is run once and told once; who has no answer asks again.
 fn the_daemon_dies_at_every_step(mut world: World) {
     let daemon = world.serve(&[]);
     say(&world, &daemon, 1, &[]);
