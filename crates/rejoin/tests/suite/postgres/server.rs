@@ -46,6 +46,28 @@ fn a_restart_in_the_middle_of_a_turn_loses_nothing() {
     }
 }
 
+/// A crash takes back no commit, also on a server with `synchronous_commit = off` whose log is written
+/// seldom (promise 3).
+#[test]
+fn a_crash_takes_back_no_commit() {
+    let Some(server) = PgServer::start() else {
+        return;
+    };
+    server.psql("alter system set wal_writer_delay = '10s'");
+    server.psql("select pg_reload_conf()");
+    let mut world = World::new(REJOIN);
+    world.set("REJOIN_DATABASE_URL", &server.url());
+    let first = world.say(1, &["-a", "demo"]);
+    for n in 2..=4 {
+        server.crash();
+        server.start_again();
+        let next = world.say(n, &["-a", "demo"]);
+        assert_eq!(next["conversation_id"], first["conversation_id"], "{next}");
+    }
+    let shown = world.show();
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 8, "{shown}");
+}
+
 /// Exit 6 with a sentence that names the place, also from `doctor`; and never the password.
 #[test]
 fn who_cannot_get_in_is_told_so() {
