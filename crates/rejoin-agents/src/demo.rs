@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rejoin_core::{
-    Asked, Choice, Class, Context, Envelope, EventBody, Failure, Given, Micros, Outcome, Runtime,
-    SessionId, Usage, Version, strip,
+    Asked, Choice, Class, Context, Counts, Envelope, EventBody, Failure, Given, Micros, Outcome,
+    Runtime, SessionId, Usage, Version, strip,
 };
 use serde::Deserialize;
 
@@ -212,11 +212,13 @@ impl StreamParser for DemoStream {
                 output,
                 context,
             }) => {
-                let usage = Usage {
-                    input,
-                    output,
-                    ..Usage::default()
-                };
+                // It has no cache: these counts are known to be zero.
+                let usage = Usage::from(Counts {
+                    input: Some(input),
+                    cache_read: Some(0),
+                    cache_write: Some(0),
+                    output: Some(output),
+                });
                 let context = Context {
                     used: context,
                     window: 200_000,

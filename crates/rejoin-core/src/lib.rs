@@ -53,7 +53,7 @@ pub use situation::{
     AfterCompaction, Altered, Capability, EnvelopeFact, FolderFact, Fresh, HistoryFacts,
     ModelChange, PinFacts, Policy, Prefix, Request, SessionFact, Situation, SnapshotFact,
 };
-pub use summary::{SummaryFacts, summary};
+pub use summary::{SummaryFacts, summary, token_counts};
 pub use transcript::{Budget, Record, TranscriptBuilder, tokens_of};
 pub use turn::TurnStatus;
 pub use usage::{Context, Cost, Counts, Micros, Price, TotalsScope, Usage};

@@ -6,7 +6,7 @@ use crate::compose::Sent;
 use crate::outcome::{Class, Failure};
 use crate::reason::{Reason, Verdict};
 use crate::turn::TurnStatus;
-use crate::usage::{Cost, Micros, Usage};
+use crate::usage::{Cost, Counts, Micros, Usage};
 
 /// What the line is made from.
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
     }
     let _ = write!(line, " · {} · {}", f.reference, agent_model(f));
     if let Some(usage) = f.usage {
-        let _ = write!(line, " · {}", tokens(usage));
+        let _ = write!(line, " · {}", token_counts(usage, " "));
     }
     let _ = write!(line, " · {}", money(f));
     let _ = write!(line, " · {}", duration(f.duration_ms));
@@ -148,18 +148,25 @@ fn agent_model(f: &SummaryFacts<'_>) -> String {
     )
 }
 
-fn tokens(usage: Usage) -> String {
+/// Returns the counts that the CLI reported, as `14.1k in (97% cached) 212 out`, with `between` input and
+/// output. A count that it did not report is left out, not shown as zero.
+pub fn token_counts(usage: Usage, between: &str) -> String {
     let all = usage.all_input();
-    let cached = if usage.cache_read > 0 {
-        usage.cache_read * 100 / all.max(1)
-    } else {
-        0
+    let known = Counts::from(usage);
+    let input = match (known.input.or(known.cache_read), known.cache_read) {
+        (None, _) => None,
+        (Some(_), None) => Some(format!("{} in", short(all))),
+        (Some(_), Some(read)) => {
+            let cached = read.saturating_mul(100) / all.max(1);
+            Some(format!("{} in ({cached}% cached)", short(all)))
+        }
     };
-    format!(
-        "{} in ({cached}% cached) {} out",
-        short(all),
-        short(usage.output)
-    )
+    let output = known.output.map(|count| format!("{} out", short(count)));
+    let shown: Vec<String> = input.into_iter().chain(output).collect();
+    if shown.is_empty() {
+        return "tokens unknown".into();
+    }
+    shown.join(between)
 }
 
 fn money(f: &SummaryFacts<'_>) -> String {
@@ -218,6 +225,26 @@ fn one_line(line: &str) -> String {
 mod tests {
     use super::*;
 
+    fn counts(input: Option<u64>, cache_read: Option<u64>, output: Option<u64>) -> Usage {
+        let cache_write = None;
+        Usage::from(Counts {
+            input,
+            cache_read,
+            cache_write,
+            output,
+        })
+    }
+
+    #[test]
+    fn counts_that_were_not_reported_are_left_out() {
+        let shown = |input, read, output| token_counts(counts(input, read, output), " ");
+        assert_eq!(shown(Some(9), Some(0), Some(2)), "9 in (0% cached) 2 out");
+        assert_eq!(shown(Some(9), None, Some(2)), "9 in 2 out");
+        assert_eq!(shown(Some(5), Some(5), None), "10 in (50% cached)");
+        assert_eq!(shown(None, None, Some(2)), "2 out");
+        assert_eq!(shown(None, None, None), "tokens unknown");
+    }
+
     fn facts() -> SummaryFacts<'static> {
         SummaryFacts {
             status: TurnStatus::Succeeded,
@@ -229,11 +256,7 @@ mod tests {
             reference: "tmqx:2",
             agent: "claude",
             model: Some("sonnet"),
-            usage: Some(Usage {
-                input: 14_100,
-                output: 212,
-                ..Usage::default()
-            }),
+            usage: Some(counts(Some(14_100), Some(0), Some(212))),
             cost: Cost::Known(Micros(55_000)),
             fresh_estimate: None,
             duration_ms: 9_100,

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::at::At;
 use crate::cli::question::{hint, in_short};
 use crate::failure::Result;
-use crate::output::figures::{count, duration, money, tokens};
+use crate::output::figures::{count, duration, money};
 use crate::output::{Line, Output, Tone};
 use crate::portable::Glance;
 use page::{Page, Worth};
@@ -250,10 +250,8 @@ fn cost(view: &TurnView, resumed: Option<f64>) -> String {
     let Some(usage) = view.usage.known() else {
         return format!("{spent}; {took}");
     };
-    let all = usage.all_input();
-    let cached = (usage.cache_read * 100).checked_div(all).unwrap_or(0);
-    let (input, output) = (tokens(all), tokens(usage.output));
-    format!("{spent}; {input} in ({cached}% cached), {output} out; {took}")
+    let counts = rejoin_core::token_counts(usage, ", ");
+    format!("{spent}; {counts}; {took}")
 }
 
 fn denial(denied: &Value) -> String {

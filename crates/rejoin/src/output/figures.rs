@@ -83,15 +83,6 @@ pub(crate) fn count(n: u64, what: &str) -> String {
     }
 }
 
-/// `14.1k`
-pub(crate) fn tokens(n: u64) -> String {
-    match n {
-        0..1_000 => n.to_string(),
-        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),
-        _ => format!("{:.1}M", n as f64 / 1e6),
-    }
-}
-
 pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..10_000 => format!("{:.1}s", ms as f64 / 1e3),

@@ -324,3 +324,17 @@ fn unreported_tokens_are_null() {
     let explained = world.run(&["explain", "k"]).ok().stdout;
     assert!(!explained.contains("0% cached"), "{explained}");
 }
+
+/// An unreported cache count is left out; the counts beside it are shown.
+#[test]
+fn an_unreported_cache_count_is_left_out() {
+    let world = world(|section| section);
+    let turn = world.say(1, &[]);
+    assert_eq!(turn["usage"]["cache_read"], Value::Null, "{turn:#}");
+    assert!(turn["usage"]["input"].is_u64(), "{turn:#}");
+    let explained = world.run(&["explain", "k"]).ok().stdout;
+    for shown in [turn["summary"].as_str().unwrap(), &explained] {
+        assert!(!shown.contains("cached"), "{shown}");
+        assert!(shown.contains(" in") && shown.contains(" out"), "{shown}");
+    }
+}

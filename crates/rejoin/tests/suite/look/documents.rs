@@ -162,8 +162,8 @@ fn a_turn_and_its_explanation() {
       "tier": null,
       "turn_id": "[id]",
       "usage": {
-        "cache_read": null,
-        "cache_write": null,
+        "cache_read": 0,
+        "cache_write": 0,
         "input": 2,
         "output": 15
       },
@@ -243,8 +243,8 @@ fn a_turn_that_was_told_everything() {
       "tier": null,
       "turn_id": "[id]",
       "usage": {
-        "cache_read": null,
-        "cache_write": null,
+        "cache_read": 0,
+        "cache_write": 0,
         "input": 167,
         "output": 38
       },
