@@ -1,24 +1,30 @@
-//! Sessions that were made outside, and what was taken in of them.
+//! Adopted sessions: made outside rejoin, with the position up to which they were read.
 
 use rejoin_core::ConversationId;
 use serde_json::Value;
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::Result;
 
 #[derive(Debug, Clone)]
 pub struct Adoption {
     pub agent: String,
-    /// As its CLI calls it.
+    /// Session id as its CLI names it.
     pub session_id: String,
     pub conversation: ConversationId,
-    /// Where it lies if ours is a copy, and how far it was taken in: the runner's business.
+    /// Location of the original if ours is a copy, and the position up to which it was read. Only
+    /// the runner interprets it.
     pub source: Value,
 }
 
-impl Tx {
-    pub async fn keep_adoption(&mut self, a: &Adoption, now: i64) -> Result<()> {
+topic! {
+    /// Adopted sessions.
+    Adoptions, adoptions
+}
+
+impl Adoptions<'_, Tx> {
+    pub async fn save(&mut self, a: &Adoption, now: i64) -> Result<()> {
         let sql = "insert into adoptions (agent, session_id, conversation_id, source, adopted_at)
             values ($1, $2, $3, $4, $5)
             on conflict (agent, session_id) do update set conversation_id = $3, source = $4";
@@ -29,22 +35,18 @@ impl Tx {
             a.source.to_string(),
             now
         ];
-        self.run(sql, values).await?;
+        self.0.run(sql, values).await?;
         Ok(())
-    }
-
-    pub async fn adoption(&mut self, agent: &str, session: &str) -> Result<Option<Adoption>> {
-        adoption(self, agent, session).await
     }
 }
 
-impl Read {
-    pub async fn adoption(&mut self, agent: &str, session: &str) -> Result<Option<Adoption>> {
-        adoption(self, agent, session).await
+impl<C: Ask> Adoptions<'_, C> {
+    pub async fn get(&mut self, agent: &str, session: &str) -> Result<Option<Adoption>> {
+        adoption(self.0, agent, session).await
     }
 
-    /// Returns the conversation that a session belongs to: as that of a pin in whatever state, of a run, or
-    /// adopted. A conversation that was merged into another stands for that one.
+    /// Returns the conversation that a session belongs to: by a pin in any state, by an attempt, or
+    /// by adoption. For a merged conversation, returns the one it was merged into.
     pub async fn session_owner(
         &mut self,
         agent: &str,
@@ -55,19 +57,19 @@ impl Read {
                 (select conversation_id from pins where agent = $1 and session_id = $2),
                 (select t.conversation_id from attempts a join turns t on t.id = a.turn_id
                     where a.session_id = $2 and t.agent = $1 limit 1))";
-        let found = one(self, sql, vals![agent, session]).await?;
+        let found = one(self.0, sql, vals![agent, session]).await?;
         found
             .map(|row| Ok(ConversationId::from_uuid(row.id("conversation_id")?)))
             .transpose()
     }
 
-    /// Also of those that were merged into it.
-    pub async fn adoptions_of(&mut self, c: ConversationId) -> Result<Vec<Adoption>> {
+    /// Lists the adoptions of a conversation and of those merged into it.
+    pub async fn of(&mut self, c: ConversationId) -> Result<Vec<Adoption>> {
         let merged = "select id from conversations where redirect_to = $1 order by id";
         let sql = "select * from adoptions where conversation_id = $1 order by agent, session_id";
-        let mut all = rows(self, sql, vals![c.uuid()]).await?;
-        for row in rows(self, merged, vals![c.uuid()]).await? {
-            all.extend(rows(self, sql, vals![row.id("id")?]).await?);
+        let mut all = rows(self.0, sql, vals![c.uuid()]).await?;
+        for row in rows(self.0, merged, vals![c.uuid()]).await? {
+            all.extend(rows(self.0, sql, vals![row.id("id")?]).await?);
         }
         all.iter().map(read).collect()
     }

@@ -1,24 +1,24 @@
-//! A conversation as one file: a line that says what it is, then frames, at the end a hash over
-//! everything before. Written and read in one pass each, never more than a frame in memory.
+//! A conversation as one file: a line with the format, frames, and a hash over everything before
+//! it. Written and read in one pass each, with at most one frame in memory.
 //!
-//! Nothing in it is believed: every length, count, name and path is checked before it is used, and
-//! nothing of it is in the store before all of it was read once.
+//! An archive is not trusted: every length, count, name and path is checked before use, and no row
+//! of it enters the store before the whole archive was read once.
 
 mod check;
+mod export;
 mod frames;
-mod put;
+mod import;
 mod rows;
-mod take;
 
 pub use check::{Contents, check, header_of};
+pub use export::{Exported, SnapshotSelection};
 pub use frames::end_of;
-pub use put::{Arrival, Here, Imported, Renaming};
+pub use import::{HistoryEnd, IdMapping, ImportParams, Imported};
 pub use rows::{Generation, Header, Totals};
-pub use take::{Exported, Which};
 
 use crate::error::Error as StoreError;
 
-/// An archive that is not taken.
+/// Reason for rejecting an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum BadArchive {
     #[error("it is not an archive of rejoin")]
@@ -33,7 +33,7 @@ pub enum BadArchive {
     Io(#[from] std::io::Error),
 }
 
-/// What can be wrong while an archive is read into the store or written from it.
+/// Errors of reading an archive into the store or writing one from it.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error(transparent)]
@@ -44,7 +44,7 @@ pub enum ArchiveError {
     KeyTaken(String),
     #[error("{0} belongs to another conversation here")]
     Elsewhere(&'static str),
-    /// Where it is written to.
+    /// Error of the target.
     #[error("it cannot be written: {0}")]
     Write(std::io::Error),
 }

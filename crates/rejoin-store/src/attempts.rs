@@ -1,10 +1,11 @@
-//! Runs of a CLI: each turn has one, or more if it was refused or went on later.
+//! Attempts: runs of a CLI. A turn has one, or more if the CLI refused a session or the turn was
+//! deferred.
 
 use rejoin_core::{PinId, Reason, TurnId, Verdict};
 use serde_json::Value;
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, rows, topic, vals};
 use crate::error::Result;
 use crate::turns::FASTER;
 
@@ -15,7 +16,7 @@ pub(crate) const ADVANCE_SPOOL: &str = "update attempts set spool = $4
     where turn_id = $1 and n = $3 and spool <= $4
         and exists (select 1 from turns where id = $1 and fence = $2 and status in ('running', 'waiting'))";
 
-/// One run of a CLI.
+/// A run of a CLI.
 #[derive(Debug, Clone)]
 pub struct Attempt {
     pub n: i64,
@@ -26,14 +27,19 @@ pub struct Attempt {
     pub session_id: String,
     pub pin: PinId,
     pub prompt_id: String,
-    /// Whatever the runner needs to settle it, also in another process.
+    /// Data that the runner needs to settle the run, also in another process.
     pub plan: Value,
     /// Bytes of the spool whose events are committed.
     pub spool: i64,
 }
 
-impl Tx {
-    pub async fn add_attempt(&mut self, turn: TurnId, a: &Attempt) -> Result<()> {
+topic! {
+    /// Attempts of turns.
+    Attempts, attempts
+}
+
+impl Attempts<'_, Tx> {
+    pub async fn add(&mut self, turn: TurnId, a: &Attempt) -> Result<()> {
         let sql = "insert into attempts (turn_id, n, verdict, reason, status, session_id, pin_id, prompt_id, plan, spool)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         let values = vals![
@@ -48,49 +54,53 @@ impl Tx {
             a.plan.to_string(),
             a.spool,
         ];
-        self.run(sql, values).await?;
+        self.0.run(sql, values).await?;
         Ok(())
     }
 
-    /// `session`: if it was not known before.
-    pub async fn end_attempt(
+    /// Ends an attempt. `session` is set if the session id was not known before.
+    pub async fn end(
         &mut self,
         turn: TurnId,
         n: i64,
         status: &str,
         session: Option<&str>,
     ) -> Result<()> {
-        self.run(END_ATTEMPT, vals![turn.uuid(), n, status, session])
+        self.0
+            .run(END_ATTEMPT, vals![turn.uuid(), n, status, session])
             .await?;
         Ok(())
     }
 
-    /// What is needed to go on from it.
-    pub async fn replan_attempt(&mut self, turn: TurnId, n: i64, plan: &Value) -> Result<()> {
+    /// Replaces the plan of an attempt by one from which the turn can continue.
+    pub async fn replan(&mut self, turn: TurnId, n: i64, plan: &Value) -> Result<()> {
         let sql = "update attempts set plan = $3 where turn_id = $1 and n = $2";
-        self.run(sql, vals![turn.uuid(), n, plan.to_string()])
+        self.0
+            .run(sql, vals![turn.uuid(), n, plan.to_string()])
             .await?;
         Ok(())
     }
 
-    /// Drops an attempt for which nothing was started.
-    pub async fn forget_attempt(&mut self, turn: TurnId, n: i64) -> Result<()> {
+    /// Deletes an attempt for which no process was started.
+    pub async fn forget(&mut self, turn: TurnId, n: i64) -> Result<()> {
         let sql = "delete from attempts where turn_id = $1 and n = $2";
-        self.run(sql, vals![turn.uuid(), n]).await?;
+        self.0.run(sql, vals![turn.uuid(), n]).await?;
         Ok(())
     }
 
-    /// Drops the attempts of a turn for which nothing was started.
-    pub async fn forget_attempts(&mut self, turn: TurnId) -> Result<()> {
-        self.run(
-            "delete from attempts where turn_id = $1",
-            vals![turn.uuid()],
-        )
-        .await?;
+    /// Deletes the attempts of a turn for which no process was started.
+    pub async fn forget_all(&mut self, turn: TurnId) -> Result<()> {
+        self.0
+            .run(
+                "delete from attempts where turn_id = $1",
+                vals![turn.uuid()],
+            )
+            .await?;
         Ok(())
     }
 
-    /// Notes how far the spool is read, if whoever says so still holds the turn.
+    /// Stores the position up to which the spool was read. Fails if the caller no longer holds the
+    /// turn.
     pub async fn advance_spool(
         &mut self,
         turn: TurnId,
@@ -98,18 +108,15 @@ impl Tx {
         n: i64,
         spool: i64,
     ) -> Result<()> {
-        self.must(ADVANCE_SPOOL, vals![turn.uuid(), fence, n, spool], FASTER)
+        self.0
+            .must(ADVANCE_SPOOL, vals![turn.uuid(), fence, n, spool], FASTER)
             .await
-    }
-
-    pub async fn attempts(&mut self, id: TurnId) -> Result<Vec<Attempt>> {
-        attempts(self, id).await
     }
 }
 
-impl Read {
-    pub async fn attempts(&mut self, id: TurnId) -> Result<Vec<Attempt>> {
-        attempts(self, id).await
+impl<C: Ask> Attempts<'_, C> {
+    pub async fn of(&mut self, id: TurnId) -> Result<Vec<Attempt>> {
+        attempts(self.0, id).await
     }
 }
 

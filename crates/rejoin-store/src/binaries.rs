@@ -1,15 +1,20 @@
-//! What was found out about a binary, once; and epochs, which only count.
+//! Cached facts about binaries, and epochs, which only count changes.
 
 use rejoin_core::{AgentName, ConversationId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, one, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, one, topic, vals};
 use crate::error::Result;
 
-impl Tx {
-    pub async fn keep_binary(
+topic! {
+    /// Known binaries of agents, and the epochs of their sessions.
+    Binaries, binaries
+}
+
+impl Binaries<'_, Tx> {
+    pub async fn save(
         &mut self,
         identity: &str,
         agent: &str,
@@ -18,16 +23,18 @@ impl Tx {
     ) -> Result<()> {
         let sql = "insert into binaries (identity, agent, facts, seen_at) values ($1, $2, $3, $4)
             on conflict (identity) do update set facts = excluded.facts, seen_at = excluded.seen_at";
-        self.run(
-            sql,
-            vals![identity, agent, serde_json::to_string(facts)?, now],
-        )
-        .await?;
+        self.0
+            .run(
+                sql,
+                vals![identity, agent, serde_json::to_string(facts)?, now],
+            )
+            .await?;
         Ok(())
     }
 
-    pub async fn forget_binary(&mut self, identity: &str) -> Result<()> {
-        self.run("delete from binaries where identity = $1", vals![identity])
+    pub async fn forget(&mut self, identity: &str) -> Result<()> {
+        self.0
+            .run("delete from binaries where identity = $1", vals![identity])
             .await?;
         Ok(())
     }
@@ -35,20 +42,17 @@ impl Tx {
     pub async fn bump_epoch(&mut self, c: ConversationId, agent: &AgentName) -> Result<()> {
         let sql = "insert into epochs (conversation_id, agent, epoch) values ($1, $2, 1)
             on conflict (conversation_id, agent) do update set epoch = epochs.epoch + 1";
-        self.run(sql, vals![c.uuid(), agent.as_str()]).await?;
+        self.0.run(sql, vals![c.uuid(), agent.as_str()]).await?;
         Ok(())
-    }
-
-    pub async fn epoch(&mut self, c: ConversationId, agent: &AgentName) -> Result<i64> {
-        epoch(self, c, agent).await
     }
 }
 
-impl Read {
-    /// None also if an older rejoin wrote something else there: it is found out again.
-    pub async fn binary<T: DeserializeOwned>(&mut self, identity: &str) -> Result<Option<T>> {
+impl<C: Ask> Binaries<'_, C> {
+    /// Returns the facts about a binary. `None` also if an older rejoin stored another format; the
+    /// facts are then determined again.
+    pub async fn get<T: DeserializeOwned>(&mut self, identity: &str) -> Result<Option<T>> {
         let row = one(
-            self,
+            self.0,
             "select facts from binaries where identity = $1",
             vals![identity],
         )
@@ -57,7 +61,7 @@ impl Read {
     }
 
     pub async fn epoch(&mut self, c: ConversationId, agent: &AgentName) -> Result<i64> {
-        epoch(self, c, agent).await
+        epoch(self.0, c, agent).await
     }
 }
 

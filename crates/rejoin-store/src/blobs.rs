@@ -1,27 +1,27 @@
-//! Where the bodies of chunks lie: beside their rows, or in an object store.
+//! Storage for the bodies of chunks: in the database, or in an object store.
 
 mod files;
 mod objects;
 mod s3;
 
 pub(crate) use objects::PAGE;
-pub use objects::{Listed, ObjectName, Objects};
+pub use objects::{ListedObject, ObjectName, Objects};
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// What rows say whose chunk lies beside them.
+/// Mark of rows whose chunk is in the database.
 pub(crate) const IN_DATABASE: &str = "db";
 
 #[derive(Debug, Clone)]
 pub enum Blobs {
-    /// In the database, beside everything else.
+    /// In the database.
     Database,
     Objects(Objects),
 }
 
-/// As configured; nothing of it was tried yet.
+/// Configuration, not tried yet.
 #[derive(Clone, Default)]
 pub struct BlobsConfig {
     /// `db:`, `file:PATH` or `s3://BUCKET[/PREFIX]`; empty: `db:`.
@@ -31,14 +31,14 @@ pub struct BlobsConfig {
     pub access_key_id: Option<String>,
     pub secret_access_key: Option<String>,
     pub session_token: Option<String>,
-    /// Whether an endpoint may begin with `http://`.
+    /// True if an endpoint may begin with `http://`.
     pub allow_http: bool,
-    /// How long one try of a call may take; none: ten seconds.
+    /// Timeout of one try. `None`: ten seconds.
     pub patience: Option<Duration>,
 }
 
 impl Blobs {
-    /// Reads the configuration; nobody is asked yet.
+    /// Parses the configuration without contacting the storage.
     pub fn open(config: &BlobsConfig) -> Result<Self> {
         let url = config.url.as_str();
         if matches!(url, "" | "db" | "db:") {
@@ -58,7 +58,7 @@ impl Blobs {
         )))
     }
 
-    /// Whether it lies elsewhere, so that every call may take long or fail.
+    /// Returns true if the storage is remote, so that every call may be slow or fail.
     pub fn is_remote(&self) -> bool {
         match self {
             Self::Database => false,
@@ -66,7 +66,7 @@ impl Blobs {
         }
     }
 
-    /// For people; holds no secret.
+    /// Returns the location for display, without secrets.
     pub fn place(&self) -> String {
         match self {
             Self::Database => "the database".to_owned(),
@@ -74,7 +74,8 @@ impl Blobs {
         }
     }
 
-    /// What rows say of chunks that lie here: short, and the same however often it is configured.
+    /// Returns the mark of rows whose chunks are stored here: short, and equal for equal
+    /// configurations.
     pub(crate) fn mark(&self) -> String {
         match self {
             Self::Database => IN_DATABASE.to_owned(),
@@ -86,7 +87,7 @@ impl Blobs {
     }
 }
 
-/// Somebody may have put one into a URL, where we never look for it.
+/// Removes a password from a URL, in case a user put one there. rejoin never reads it from a URL.
 fn without_password(url: &str) -> String {
     match (url.find("://"), url.rfind('@')) {
         (Some(scheme), Some(at)) if at > scheme => format!("{}…{}", &url[..scheme + 3], &url[at..]),

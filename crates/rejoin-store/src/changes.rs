@@ -1,17 +1,17 @@
-//! Changes of a history: what a message said before, what was removed, and what takes it all back.
-//! Nothing is destroyed here.
+//! Changes of a history: earlier texts of messages, removed messages, and the data to revert
+//! changes. No data is destroyed here.
 
 use std::collections::BTreeSet;
 
 use rejoin_core::{ConversationId, Message, MessageId, MessageState, ToolNote, TurnId};
 use serde_json::Value;
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::Result;
 use crate::messages::state_word;
 
-/// A change that can be taken back.
+/// A change that can be reverted.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub id: i64,
@@ -20,15 +20,20 @@ pub struct Change {
     pub created_at: i64,
 }
 
-/// What a message said before.
+/// An earlier text of a message.
 #[derive(Debug, Clone)]
 pub struct Version {
     pub text: String,
     pub replaced_at: i64,
 }
 
-impl Tx {
-    pub async fn add_change(
+topic! {
+    /// Changes of the history, and earlier versions of messages.
+    Changes, changes
+}
+
+impl Changes<'_, Tx> {
+    pub async fn add(
         &mut self,
         c: ConversationId,
         kind: &str,
@@ -37,28 +42,25 @@ impl Tx {
     ) -> Result<()> {
         let sql =
             "insert into changes (conversation_id, kind, body, created_at) values ($1, $2, $3, $4)";
-        self.run(sql, vals![c.uuid(), kind, body.to_string(), now])
+        self.0
+            .run(sql, vals![c.uuid(), kind, body.to_string(), now])
             .await?;
         Ok(())
     }
 
-    /// The newest that was not taken back.
-    pub async fn last_change(&mut self, c: ConversationId) -> Result<Option<Change>> {
-        Ok(changes(self, c, 1).await?.pop())
-    }
-
-    /// The newest first; those that were taken back are none.
-    pub async fn changes(&mut self, c: ConversationId, limit: i64) -> Result<Vec<Change>> {
-        changes(self, c, limit).await
+    /// Returns the newest change that was not reverted.
+    pub async fn last(&mut self, c: ConversationId) -> Result<Option<Change>> {
+        Ok(changes(self.0, c, 1).await?.pop())
     }
 
     pub async fn mark_undone(&mut self, id: i64, now: i64) -> Result<()> {
         let sql = "update changes set undone_at = $2 where id = $1 and undone_at is null";
-        self.must(sql, vals![id, now], "it was taken back already")
+        self.0
+            .must(sql, vals![id, now], "it was taken back already")
             .await
     }
 
-    /// Puts other words into a message; the old ones are kept. `message`: with the new text.
+    /// Replaces the text of a message and keeps the old one. `message` has the new text.
     pub async fn rewrite_message(
         &mut self,
         message: &Message,
@@ -68,7 +70,7 @@ impl Tx {
         let keep = "insert into versions (message_id, n, text, replaced_at)
             select $1, (select count(*) from versions where message_id = $1) + 1, text, $2
             from messages where id = $1";
-        self.run(keep, vals![message.id.uuid(), now]).await?;
+        self.0.run(keep, vals![message.id.uuid(), now]).await?;
         let sql = "update messages set text = $2, edited = $3, digest = $4 where id = $1";
         let values = vals![
             message.id.uuid(),
@@ -76,10 +78,10 @@ impl Tx {
             i64::from(edited),
             message.digest().0
         ];
-        self.must(sql, values, "the message is gone").await
+        self.0.must(sql, values, "the message is gone").await
     }
 
-    /// Takes everything from this place on out of the history, and says what that was.
+    /// Removes all messages from this position on from the history, and returns their ids.
     pub async fn remove_from(
         &mut self,
         c: ConversationId,
@@ -87,23 +89,25 @@ impl Tx {
         now: i64,
     ) -> Result<Vec<MessageId>> {
         let sql = "select id from messages where conversation_id = $1 and seq >= $2 and removed_at is null order by seq";
-        let found = rows(self, sql, vals![c.uuid(), seq]).await?;
+        let found = rows(self.0, sql, vals![c.uuid(), seq]).await?;
         let sql = "update messages set removed_at = $3 where conversation_id = $1 and seq >= $2 and removed_at is null";
-        self.run(sql, vals![c.uuid(), seq, now]).await?;
+        self.0.run(sql, vals![c.uuid(), seq, now]).await?;
         found
             .iter()
             .map(|row| Ok(MessageId::from_uuid(row.id("id")?)))
             .collect()
     }
 
-    /// Puts a removed message back at the place it had.
-    pub async fn bring_back(&mut self, id: MessageId) -> Result<()> {
+    /// Restores a removed message at its old position.
+    pub async fn restore_message(&mut self, id: MessageId) -> Result<()> {
         let sql = "update messages set removed_at = null where id = $1 and removed_at is not null";
-        self.must(sql, vals![id.uuid()], "the message is not removed")
+        self.0
+            .must(sql, vals![id.uuid()], "the message is not removed")
             .await
     }
 
-    /// A message that waits for its answer again, in another turn than before; or as it was before.
+    /// Assigns a message to another turn: to a new one that will answer it, or back to the former
+    /// one.
     pub async fn hand_over(
         &mut self,
         id: MessageId,
@@ -113,16 +117,17 @@ impl Tx {
     ) -> Result<()> {
         let sql = "update messages set turn_id = $2, state = $3, trail = $4 where id = $1";
         let trail = serde_json::to_string(trail)?;
-        self.must(
-            sql,
-            vals![id.uuid(), turn.uuid(), state_word(state), trail],
-            "the message is gone",
-        )
-        .await
+        self.0
+            .must(
+                sql,
+                vals![id.uuid(), turn.uuid(), state_word(state), trail],
+                "the message is gone",
+            )
+            .await
     }
 
-    /// Takes the last message out of its place, to put others before it. No other can be: places have
-    /// no gaps.
+    /// Takes the last message from its position, to put others before it. Fails for any other
+    /// message: positions have no gaps.
     pub async fn unplace(&mut self, id: MessageId) -> Result<()> {
         let sql =
             "update messages set seq = null, state = 'queued', value_full = null, value_run = null,
@@ -130,35 +135,37 @@ impl Tx {
             where id = $1 and not exists (select 1 from messages later
                 where later.conversation_id = messages.conversation_id and later.seq > messages.seq
                   and later.removed_at is null)";
-        self.must(sql, vals![id.uuid()], "the message is not the last one")
+        self.0
+            .must(sql, vals![id.uuid()], "the message is not the last one")
             .await
     }
 
-    /// A message that is to be run again keeps its place while its turn is queued: until that has run
-    /// or was cancelled, nothing else may take a place.
+    /// Returns true if a retried message keeps its position while its turn is queued. Until that
+    /// turn has run or was cancelled, no other message may get a position.
     pub async fn queued_in_place(&mut self, c: ConversationId) -> Result<bool> {
         let sql = "select 1 as found from turns t join messages m on m.id = t.message_id
             where t.conversation_id = $1 and t.status = 'queued' and m.seq is not null limit 1";
-        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
+        Ok(one(self.0, sql, vals![c.uuid()]).await?.is_some())
     }
 
-    /// Drops turns that were to answer this message and have not begun; the message stays.
+    /// Deletes queued turns of this message. The message stays.
     pub async fn drop_queued_turns_of(&mut self, id: MessageId) -> Result<()> {
         let sql = "delete from turns where message_id = $1 and status = 'queued'";
-        if self.run(sql, vals![id.uuid()]).await? > 0 {
+        if self.0.run(sql, vals![id.uuid()]).await? > 0 {
             let sql = "update messages set state = 'unanswered' where id = $1";
-            self.run(sql, vals![id.uuid()]).await?;
+            self.0.run(sql, vals![id.uuid()]).await?;
         }
         Ok(())
     }
 
-    /// How many messages the two have in common: all copies of one message, and itself, have one root.
+    /// Returns the number of messages that both conversations share. A message and all its copies
+    /// have the same root.
     pub async fn shared_roots(&mut self, a: ConversationId, b: ConversationId) -> Result<usize> {
         let sql = "select coalesce(root, id) as root from messages
             where conversation_id = $1 and seq is not null and removed_at is null";
         let mut roots = vec![];
         for c in [a, b] {
-            let found = rows(self, sql, vals![c.uuid()]).await?;
+            let found = rows(self.0, sql, vals![c.uuid()]).await?;
             let of_one: Result<BTreeSet<_>> = found.iter().map(|row| row.id("root")).collect();
             roots.push(of_one?);
         }
@@ -166,7 +173,7 @@ impl Tx {
     }
 }
 
-/// The newest first; those that were taken back are none.
+/// Lists changes, newest first, without reverted ones.
 async fn changes(at: &mut impl Ask, c: ConversationId, limit: i64) -> Result<Vec<Change>> {
     let sql = "select id, kind, body, created_at from changes
         where conversation_id = $1 and undone_at is null order by id desc limit $2";
@@ -182,23 +189,23 @@ async fn changes(at: &mut impl Ask, c: ConversationId, limit: i64) -> Result<Vec
     found.iter().map(read).collect()
 }
 
-impl Read {
-    /// The newest first; those that were taken back are none.
-    pub async fn changes(&mut self, c: ConversationId, limit: i64) -> Result<Vec<Change>> {
-        changes(self, c, limit).await
+impl<C: Ask> Changes<'_, C> {
+    /// Lists changes, newest first, without reverted ones.
+    pub async fn list(&mut self, c: ConversationId, limit: i64) -> Result<Vec<Change>> {
+        changes(self.0, c, limit).await
     }
 
-    /// Were its sessions given up, and not taken back since?
+    /// Returns true if a reset retired the conversation's sessions and was not reverted.
     pub async fn was_reset(&mut self, c: ConversationId) -> Result<bool> {
         let sql = "select 1 as found from changes
             where conversation_id = $1 and kind = 'reset' and undone_at is null limit 1";
-        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
+        Ok(one(self.0, sql, vals![c.uuid()]).await?.is_some())
     }
 
-    /// What a message said before, oldest first.
+    /// Lists the earlier texts of a message, oldest first.
     pub async fn versions(&mut self, id: MessageId) -> Result<Vec<Version>> {
         let sql = "select text, replaced_at from versions where message_id = $1 order by n";
-        rows(self, sql, vals![id.uuid()])
+        rows(self.0, sql, vals![id.uuid()])
             .await?
             .iter()
             .map(|row| {

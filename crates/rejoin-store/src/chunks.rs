@@ -1,19 +1,20 @@
-//! Files cut into chunks by their content: what was added to a file leaves the chunks before it as
-//! they were.
+//! Cuts files into chunks by their content. Data appended to a file leaves the chunks before it
+//! unchanged.
 
 use std::fmt::{self, Write as _};
 use std::io::Read;
 
 use fastcdc::v2020::StreamCDC;
+use rejoin_core::hex;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const SMALLEST: usize = 8 * 1024;
 const USUAL: usize = 32 * 1024;
-/// No chunk is longer.
+/// Maximum length of a chunk.
 pub const LARGEST: usize = 128 * 1024;
 
-/// A chunk, by what is in it.
+/// A chunk, identified by its content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkRef {
     pub name: [u8; 32],
@@ -26,20 +27,20 @@ impl fmt::Debug for ChunkRef {
     }
 }
 
-/// Cuts what can be read.
+/// Cuts a stream into chunks.
 pub(crate) fn cut<R: Read>(from: R) -> impl Iterator<Item = std::io::Result<Vec<u8>>> + use<R> {
     StreamCDC::new(from, SMALLEST, USUAL, LARGEST)
         .map(|chunk| chunk.map(|chunk| chunk.data).map_err(std::io::Error::from))
 }
 
-/// The chunks of a file, in order. As text: their names and lengths, one after the other.
+/// The chunks of a file, in order. Serialised as their names and lengths, concatenated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChunkList(pub Vec<ChunkRef>);
 
 const DIGITS: usize = 64 + 8;
 
 impl ChunkList {
-    /// How many bytes they hold together.
+    /// Total length in bytes.
     pub fn length(&self) -> u64 {
         self.0.iter().map(|chunk| u64::from(chunk.length)).sum()
     }
@@ -80,16 +81,12 @@ impl<'de> Deserialize<'de> for ChunkList {
     }
 }
 
-pub(crate) fn hex(name: &[u8; 32]) -> String {
-    blake3::Hash::from(*name).to_hex().to_string()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    /// The same bytes every time, and nothing that repeats.
+    /// Returns the same bytes every time, without repetition.
     fn bytes(n: usize) -> Vec<u8> {
         let mut bytes = vec![0; n];
         blake3::Hasher::new().finalize_xof().fill(&mut bytes);
@@ -118,7 +115,7 @@ mod tests {
         let after = pieces(&all);
         let (_, whole) = before.split_last().unwrap();
         assert_eq!(&after[..whole.len()], whole);
-        // So it can be cut on from there.
+        // So cutting can continue from there.
         let known: usize = whole.iter().map(Vec::len).sum();
         assert_eq!(pieces(&all[known..]), after[whole.len()..]);
     }

@@ -1,7 +1,7 @@
-//! One writer, and readers when somebody else is using it.
+//! A writer connection, and reader connections while the writer is in use.
 //!
-//! A command is one thing after the other: it makes do with a single connection, which saves it
-//! half of the opening. Only if the writer is taken does a reader get its own.
+//! A command works sequentially, so one connection is enough and saves half the time of opening. A
+//! reader gets its own connection only if the writer is busy.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -12,50 +12,50 @@ use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedMutexGuard};
 use uuid::Uuid;
 
-use crate::db::{Ask, Val, one};
+use crate::db::{Ask, SqlValue, one};
 use crate::engine::Connection;
 use crate::engine::sqlite::Local;
 use crate::error::{Error, Result};
 use crate::open::postgres::Server;
 use crate::{attempts, conversations, messages, pins, turns};
 
-/// How long a transaction waits for another one of this process.
+/// Longest time that a transaction waits for another one of this process.
 const WRITER_MAY_TAKE: Duration = Duration::from_secs(30);
-/// Idle readers kept open.
+/// Number of idle readers kept open.
 const KEPT: usize = 4;
 
-/// A store that is open. Cheap to clone.
+/// An open store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// None once it is closed, and while a lost connection has not been replaced.
+    /// `None` once the store is closed, and while a lost connection has not been replaced.
     writer: Arc<AsyncMutex<Option<Connection>>>,
     home: Arc<Home>,
 }
 
-/// Where connections come from, and where those that are not needed stay.
+/// Origin of connections, and pool of idle ones.
 #[derive(Debug)]
 struct Home {
     origin: Origin,
     idle: Mutex<Vec<Connection>>,
     closed: AtomicBool,
-    /// Device and inode of the file that was opened; none: a server.
+    /// Device and inode of the opened file. `None`: a server.
     file: Option<(u64, u64)>,
-    /// This process has it open for long, and much is written.
+    /// True if this process keeps the store open for long and writes much.
     stays: AtomicBool,
-    /// Asked for once.
+    /// Id of the store, read once.
     id: OnceCell<Uuid>,
 }
 
-/// How to connect once more.
+/// Data to open another connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
-    /// The file.
+    /// Path of the file.
     Sqlite(PathBuf),
     Postgres(Box<Server>),
 }
 
 impl Origin {
-    /// Device and inode of the file there is now.
+    /// Device and inode of the file at the path now.
     fn file(&self) -> Option<(u64, u64)> {
         match self {
             Self::Sqlite(path) => {
@@ -83,12 +83,12 @@ impl Store {
         }
     }
 
-    /// Other machines may use it too.
+    /// Returns true if other machines may use the store too.
     pub fn is_shared(&self) -> bool {
         matches!(self.home.origin, Origin::Postgres(_))
     }
 
-    /// Who it is: no other store has it, wherever else it may keep its chunks too.
+    /// Returns the unique id of the store, regardless of its chunk storage.
     pub(crate) async fn id(&self) -> Result<Uuid> {
         let ask = || async {
             let mut read = self.read().await?;
@@ -99,7 +99,8 @@ impl Store {
         self.home.id.get_or_try_init(ask).await.copied()
     }
 
-    /// A write transaction. It takes the engine's write lock at once, so what it reads stays true.
+    /// Starts a write transaction. It takes the engine's write lock at once, so data it reads stays
+    /// current.
     pub async fn begin(&self) -> Result<Tx> {
         self.home.must_be_there()?;
         let lock = Arc::clone(&self.writer).lock_owned();
@@ -110,13 +111,14 @@ impl Store {
         if !used {
             *writer = Some(self.home.replace().await?);
         }
-        // Open from here on: who drops this while it begins must take it back as well.
+        // Open from here on: a drop while it begins must roll back as well.
         let mut tx = Tx {
             writer: Some(writer),
             state: State::Open,
         };
         match tx.connection()?.begin().await {
-            // Nothing was done over it: a server that was restarted meanwhile costs no command.
+            // Nothing was done on this connection: a server restart meanwhile must not fail a
+            // command.
             Err(error) if error.is_lost() && used => {
                 tx.give_up();
                 if let Some(writer) = tx.writer.as_mut() {
@@ -130,7 +132,7 @@ impl Store {
         Ok(tx)
     }
 
-    /// A connection for looking only. Not to be held while beginning a transaction.
+    /// Returns a read-only connection. Do not hold it while beginning a transaction.
     pub async fn read(&self) -> Result<Read> {
         self.home.must_be_there()?;
         let home = Arc::clone(&self.home);
@@ -138,18 +140,37 @@ impl Store {
             if writer.is_none() && self.is_shared() {
                 *writer = Some(self.home.replace().await?);
             }
-            return Ok(Read(Lent::Writer(writer, home)));
+            return Ok(Read::new(Lent::Writer(writer, home)));
         }
         let idle = self.home.idle().pop();
         let connection = match idle {
             Some(connection) => connection,
             None => self.home.another().await?,
         };
-        Ok(Read(Lent::Reader(Some(connection), home)))
+        Ok(Read::new(Lent::Reader(Some(connection), home)))
     }
 
-    /// Gets ready for the end of a turn while it runs: to plan a statement takes longer than to run
-    /// it, and then nobody waits for it. What goes wrong goes wrong again when it is used.
+    /// Returns a read-only connection whose queries all see the store as it is at the first of them,
+    /// whatever others commit meanwhile. Call [`Read::finish`] after the last query. Do not hold it
+    /// while beginning a transaction.
+    pub async fn read_consistent(&self) -> Result<Read> {
+        let mut read = self.read().await?;
+        let begun = read.connection()?.begin_reading().await;
+        if let Err(error) = begun {
+            read.give_up();
+            if !error.is_lost() || !read.may_ask_again() {
+                return Err(error);
+            }
+            read.renew().await?;
+            read.connection()?.begin_reading().await?;
+        }
+        read.consistent = true;
+        Ok(read)
+    }
+
+    /// Prepares the statements for the end of a turn while it runs: planning a statement takes
+    /// longer than running it, and at this time nothing waits for it. Errors are ignored; they
+    /// occur again when the statement is used.
     pub async fn expect_end(&self) {
         let end = [
             attempts::ADVANCE_SPOOL,
@@ -167,7 +188,7 @@ impl Store {
         }
     }
 
-    /// For a daemon: a file's log is read once, and written back less often.
+    /// Tunes the store for a daemon: a file's log is read once, and written back less often.
     pub async fn stays_open(&self) {
         self.home.stays.store(true, Ordering::Relaxed);
         if let Some(Connection::Sqlite(writer)) = self.writer.lock().await.as_mut() {
@@ -175,7 +196,8 @@ impl Store {
         }
     }
 
-    /// Empties the log of a file while nobody waits for it: every command that opens it reads it whole.
+    /// Empties a file's log while no caller waits: every command that opens the file reads the
+    /// whole log.
     pub fn write_back(&self) {
         let stays = self.home.stays.load(Ordering::Relaxed);
         if let Ok(mut writer) = self.writer.try_lock()
@@ -185,7 +207,7 @@ impl Store {
         }
     }
 
-    /// Waits until everything is closed. A command need not: what is committed is kept.
+    /// Waits until all connections are closed. A command need not wait: committed data is safe.
     pub async fn close(&self) {
         self.home.closed.store(true, Ordering::Relaxed);
         self.home.idle().clear();
@@ -200,8 +222,8 @@ impl Home {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails if the file was deleted or replaced. Connections to a deleted file go on working: what they
-    /// write is lost, and new connections would read another file.
+    /// Fails if the file was deleted or replaced. Connections to a deleted file keep working, but
+    /// their writes are lost, and new connections would read another file.
     fn must_be_there(&self) -> Result<()> {
         if self.file.is_none() || self.origin.file() == self.file {
             return Ok(());
@@ -210,7 +232,7 @@ impl Home {
         Err(Error::Unavailable(text.into()))
     }
 
-    /// One more, for reading.
+    /// Opens another connection for reading.
     async fn another(&self) -> Result<Connection> {
         match &self.origin {
             Origin::Sqlite(file) => Ok(Connection::Sqlite(Box::new(Local::another(file)?))),
@@ -220,20 +242,20 @@ impl Home {
         }
     }
 
-    /// In the place of one that was lost.
+    /// Opens a connection to replace a lost one.
     async fn replace(&self) -> Result<Connection> {
         match &self.origin {
             Origin::Postgres(server) if !self.closed.load(Ordering::Relaxed) => {
                 let served = server.connect(true).await?;
                 Ok(Connection::Postgres(Box::new(served)))
             }
-            // A file is not lost; what is closed stays so.
+            // A file connection cannot get lost, and a closed store stays closed.
             Origin::Postgres(_) | Origin::Sqlite(_) => Err(closed()),
         }
     }
 }
 
-/// A write transaction; dropped without commit, it never was.
+/// A write transaction. Dropped without a commit, it is rolled back.
 #[derive(Debug)]
 pub struct Tx {
     writer: Option<OwnedMutexGuard<Option<Connection>>>,
@@ -243,14 +265,14 @@ pub struct Tx {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// A statement was refused by the engine: all that is left is to take it back.
+    /// The engine refused a statement; only a rollback is possible.
     Failed,
     Over,
 }
 
 impl Tx {
     pub async fn commit(mut self) -> Result<()> {
-        // PostgreSQL would take it back here, and say nothing.
+        // PostgreSQL would roll back here without an error.
         if self.state == State::Failed {
             return Err(Error::Failed);
         }
@@ -259,8 +281,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Runs a change, says how many rows it met.
-    pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
+    /// Runs a statement and returns the number of affected rows.
+    pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<SqlValue>) -> Result<u64> {
         let done = self.connection()?.run(sql, values).await;
         if let Err(error) = &done {
             self.state = State::Failed;
@@ -271,11 +293,11 @@ impl Tx {
         done
     }
 
-    /// A compare-and-set: meeting no row means somebody was faster.
+    /// Runs a compare-and-set. Zero affected rows mean that another process was faster.
     pub(crate) async fn must(
         &mut self,
         sql: &'static str,
-        values: Vec<Val>,
+        values: Vec<SqlValue>,
         lost: &'static str,
     ) -> Result<()> {
         match self.run(sql, values).await? {
@@ -286,7 +308,7 @@ impl Tx {
 }
 
 impl Drop for Tx {
-    /// Takes it back before anybody else gets the writer.
+    /// Rolls back before another caller gets the writer.
     fn drop(&mut self) {
         let Some(mut writer) = self.writer.take().filter(|_| self.state != State::Over) else {
             return;
@@ -295,13 +317,13 @@ impl Drop for Tx {
             let _taken_back = local.run("rollback", &[]);
             return;
         }
-        // Without a runtime the process is about to end, and the engine takes it back itself.
+        // Without a runtime the process is about to end, and the engine rolls back itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Some(connection) = writer.as_mut()
                     && connection.run("rollback", vec![]).await.is_err()
                 {
-                    // The server takes it back when the line is cut.
+                    // The server rolls back when the connection is cut.
                     *writer = None;
                 }
             });
@@ -309,9 +331,36 @@ impl Drop for Tx {
     }
 }
 
-/// A connection for looking only; goes back to where it came from when dropped.
+/// A read-only connection. Returns to its pool when dropped.
 #[derive(Debug)]
-pub struct Read(Lent);
+pub struct Read {
+    lent: Lent,
+    /// True within a transaction that all queries share.
+    consistent: bool,
+}
+
+impl Read {
+    fn new(lent: Lent) -> Self {
+        Self {
+            lent,
+            consistent: false,
+        }
+    }
+
+    /// Ends a consistent read. Without this call a server's connection is closed when dropped.
+    pub async fn finish(mut self) {
+        if self.consistent && self.connection().is_ok() {
+            let ended = match self.connection() {
+                Ok(connection) => connection.run("rollback", vec![]).await,
+                Err(error) => Err(error),
+            };
+            if ended.is_err() {
+                self.give_up();
+            }
+        }
+        self.consistent = false;
+    }
+}
 
 #[derive(Debug)]
 enum Lent {
@@ -336,7 +385,15 @@ impl Lent {
 
 impl Drop for Read {
     fn drop(&mut self) {
-        if let Lent::Reader(connection, home) = &mut self.0 {
+        if self.consistent {
+            match self.lent.slot().as_mut() {
+                Some(Connection::Sqlite(local)) => drop(local.run("rollback", &[])),
+                // The server ends the transaction with its connection.
+                Some(Connection::Postgres(_)) => self.give_up(),
+                None => {}
+            }
+        }
+        if let Lent::Reader(connection, home) = &mut self.lent {
             let mut idle = home.idle();
             if idle.len() < KEPT {
                 idle.extend(connection.take());
@@ -351,7 +408,7 @@ impl Ask for Tx {
         writer.ok_or_else(closed)
     }
 
-    /// What it did so far would go with the connection.
+    /// Returns false: a new connection would lose the work of the transaction.
     fn may_ask_again(&self) -> bool {
         false
     }
@@ -370,22 +427,23 @@ impl Ask for Tx {
 
 impl Ask for Read {
     fn connection(&mut self) -> Result<&mut Connection> {
-        self.0.slot().as_mut().ok_or_else(closed)
+        self.lent.slot().as_mut().ok_or_else(closed)
     }
 
-    /// Each question stands alone. A file does not get lost.
+    /// Returns true for a server, because each query is independent, unless all must see the same
+    /// moment. A file connection cannot get lost.
     fn may_ask_again(&self) -> bool {
-        matches!(self.0.home().origin, Origin::Postgres(_))
+        !self.consistent && matches!(self.lent.home().origin, Origin::Postgres(_))
     }
 
     async fn renew(&mut self) -> Result<()> {
-        let another = self.0.home().replace().await?;
-        *self.0.slot() = Some(another);
+        let another = self.lent.home().replace().await?;
+        *self.lent.slot() = Some(another);
         Ok(())
     }
 
     fn give_up(&mut self) {
-        *self.0.slot() = None;
+        *self.lent.slot() = None;
     }
 }
 
@@ -398,7 +456,7 @@ fn closed() -> Error {
 mod tests {
     use super::*;
 
-    /// A file that is gone is an error at once, and none any more when it is back.
+    /// A missing file is an error at once, and works again once it is back.
     #[tokio::test]
     async fn a_deleted_or_replaced_file_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
@@ -415,7 +473,7 @@ mod tests {
         assert!(store.read().await.is_ok());
     }
 
-    /// Who asks a file a lot does not have the thread for itself.
+    /// Many queries to a file do not monopolise the thread.
     #[tokio::test]
     async fn the_threads_other_work_goes_on() {
         let dir = tempfile::tempdir().unwrap();

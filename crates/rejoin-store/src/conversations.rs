@@ -1,12 +1,15 @@
-//! Conversations: made, found by any of their names, listed.
+//! Conversations: created, found by any of their names, listed.
 
 use std::collections::BTreeMap;
 
-use rejoin_core::{AgentName, ConversationId, Envelope, Handle, Micros, PermissionMode, Scope};
+use rejoin_core::{
+    AgentName, ConversationId, EventBody, Handle, Micros, PermissionMode, Permissions, Scope,
+    TurnId,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::{Error, Result};
 
 #[derive(Debug, Clone)]
@@ -23,7 +26,7 @@ pub struct NewConversation {
     pub now: i64,
 }
 
-/// Of which conversation it is a fork, and through which place.
+/// Parent of a fork, and the last copied position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parent {
     pub id: ConversationId,
@@ -33,34 +36,41 @@ pub struct Parent {
 #[derive(Debug, Clone)]
 pub struct Conversation {
     pub id: ConversationId,
-    /// Whose it is; commands on the store itself use the one without a name.
+    /// Namespace of the conversation. Commands that open the store directly use the empty one.
     pub namespace: String,
     pub handle: Handle,
     pub key: Option<String>,
     pub title: String,
-    /// The agent of its newest turn: it answers when none is named.
+    /// Agent of the newest turn. Answers if a message names no agent.
     pub agent: AgentName,
     pub workdir: String,
     pub permission: PermissionMode,
     pub scope: Scope,
     pub settings: BTreeMap<String, AgentSettings>,
     pub parent: Option<Parent>,
-    /// It was merged into that one.
+    /// Conversation that this one was merged into.
     pub redirect_to: Option<ConversationId>,
     pub archived_at: Option<i64>,
-    /// Who has it open in the agent's own terminal interface.
+    /// Process that has it open in the agent's own terminal interface.
     pub opened_by: Option<String>,
-    /// By the clock of a store that is shared: until then nobody elsewhere takes it.
+    /// End of that lease by the clock of a shared store. No other machine takes the conversation
+    /// before.
     pub opened_until: Option<i64>,
-    /// No turn of it resumes.
+    /// True: no turn resumes a session.
     pub fresh: bool,
-    /// What a message does that finds it idle: `auto`, `ask` or `never`.
+    /// Policy for messages to an idle conversation: `auto`, `ask` or `never`.
     pub continues: String,
+    /// Number of turns.
+    pub turns: i64,
+    /// Number of turns that ran and whose cost is unknown.
+    pub unpriced: i64,
+    /// Position of the newest message that was read.
+    pub seen: i64,
     pub created_at: i64,
     pub updated_at: i64,
 }
 
-/// What the first turn with an agent settled for that agent: later flags last one turn.
+/// Settings that the first turn with an agent fixed for it. Later flags apply to one turn only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentSettings {
@@ -70,16 +80,17 @@ pub struct AgentSettings {
 }
 
 impl Conversation {
-    pub fn envelope(&self, agent: &AgentName) -> Envelope {
+    pub fn permissions(&self, agent: &AgentName) -> Permissions {
         let own = self
             .settings
             .get(agent.as_str())
             .cloned()
             .unwrap_or_default();
-        Envelope {
+        Permissions {
             mode: self.permission,
             tools: own.tools,
             deny_tools: own.deny_tools,
+            commands: false,
         }
     }
 }
@@ -90,8 +101,13 @@ pub(crate) const NEIGHBOURS: &str = "select handle from
     union all select handle from
     (select handle from conversations where namespace = (select namespace from conversations where handle = $1) and handle > $1 order by handle limit 1) as above";
 
-impl Tx {
-    pub async fn add_conversation(&mut self, new: &NewConversation) -> Result<()> {
+topic! {
+    /// Conversations, their names and settings.
+    Conversations, conversations
+}
+
+impl Conversations<'_, Tx> {
+    pub async fn add(&mut self, new: &NewConversation) -> Result<()> {
         let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings, created_at, updated_at, parent_id, parent_seq, namespace)
             values ($1, $2, $3, $4, $5, $6, $7, $8, '{}', $9, $9, $10, $11, $12)";
         let values = vals![
@@ -108,30 +124,31 @@ impl Tx {
             new.parent.map(|p| p.seq),
             new.namespace.as_str(),
         ];
-        self.run(sql, values).await?;
-        Ok(())
+        self.0.run(sql, values).await?;
+        let parent_id = new.parent.map(|p| p.id);
+        let created = EventBody::ConversationCreated { parent_id };
+        self.0
+            .events()
+            .add(new.id, TurnId::nil(), new.now, &[created])
+            .await
     }
 
-    /// Under which key it was asked for to be made.
-    pub async fn set_conversation_key(&mut self, id: ConversationId, key: &str) -> Result<()> {
+    /// Stores the idempotency key of the request that created the conversation.
+    pub async fn set_key(&mut self, id: ConversationId, key: &str) -> Result<()> {
         let sql = "update conversations set client_key = $2 where id = $1";
-        self.run(sql, vals![id.uuid(), key]).await?;
+        self.0.run(sql, vals![id.uuid(), key]).await?;
         Ok(())
     }
 
-    /// The one that was made when this key was given before.
-    pub async fn conversation_made_for(
-        &mut self,
-        namespace: &str,
-        key: &str,
-    ) -> Result<Option<Conversation>> {
+    /// Returns the conversation that an earlier request with this idempotency key created.
+    pub async fn made_for(&mut self, namespace: &str, key: &str) -> Result<Option<Conversation>> {
         let sql = "select * from conversations where namespace = $1 and client_key = $2";
-        let found = one(self, sql, vals![namespace, key]).await?;
+        let found = one(self.0, sql, vals![namespace, key]).await?;
         found.as_ref().map(read).transpose()
     }
 
-    /// The newest turn decides who answers next, and where.
-    pub async fn touch_conversation(
+    /// Records agent and folder of the newest turn as defaults for the next one.
+    pub async fn touch(
         &mut self,
         id: ConversationId,
         agent: &AgentName,
@@ -139,40 +156,44 @@ impl Tx {
         now: i64,
     ) -> Result<()> {
         let sql = "update conversations set agent = $2, workdir = $3, updated_at = $4, archived_at = null where id = $1";
-        self.run(sql, vals![id.uuid(), agent.as_str(), workdir, now])
+        self.0
+            .run(sql, vals![id.uuid(), agent.as_str(), workdir, now])
             .await?;
         Ok(())
     }
 
-    /// What an agent's first turn settled, if that turn was taken back and no other is there.
+    /// Deletes the settings that an agent's first turn fixed, if that turn was withdrawn and no
+    /// other exists.
     pub async fn forget_agent_settings(
         &mut self,
         id: ConversationId,
         agent: &AgentName,
     ) -> Result<()> {
         let sql = "select 1 as found from turns where conversation_id = $1 and agent = $2 limit 1";
-        let used = one(self, sql, vals![id.uuid(), agent.as_str()])
+        let used = one(self.0, sql, vals![id.uuid(), agent.as_str()])
             .await?
             .is_some();
-        if let Some(mut conversation) = by_id(self, id).await?.filter(|_| !used) {
+        if let Some(mut conversation) = by_id(self.0, id).await?.filter(|_| !used) {
             conversation.settings.remove(agent.as_str());
             self.set_agent_settings(id, &conversation.settings).await?;
         }
         Ok(())
     }
 
-    /// Something happened in it.
-    pub async fn stamp_conversation(&mut self, id: ConversationId, now: i64) -> Result<()> {
-        self.run(STAMP, vals![id.uuid(), now]).await?;
+    /// Updates the time of the last activity.
+    pub async fn stamp(&mut self, id: ConversationId, now: i64) -> Result<()> {
+        self.0.run(STAMP, vals![id.uuid(), now]).await?;
         Ok(())
     }
 
-    /// Removes a conversation in which nothing was ever kept.
-    pub async fn drop_empty_conversation(&mut self, id: ConversationId) -> Result<()> {
-        let sql = "delete from conversations where id = $1
+    /// Deletes a conversation without messages and turns.
+    pub async fn drop_empty(&mut self, id: ConversationId, now: i64) -> Result<()> {
+        let sql = "select 1 as found from conversations where id = $1
             and not exists (select 1 from messages where conversation_id = $1)
             and not exists (select 1 from turns where conversation_id = $1)";
-        self.run(sql, vals![id.uuid()]).await?;
+        if one(self.0, sql, vals![id.uuid()]).await?.is_some() {
+            self.delete(id, now).await?;
+        }
         Ok(())
     }
 
@@ -182,13 +203,14 @@ impl Tx {
         settings: &BTreeMap<String, AgentSettings>,
     ) -> Result<()> {
         let sql = "update conversations set settings = $2 where id = $1";
-        self.run(sql, vals![id.uuid(), serde_json::to_string(settings)?])
+        self.0
+            .run(sql, vals![id.uuid(), serde_json::to_string(settings)?])
             .await?;
         Ok(())
     }
 
-    /// All that `rejoin set`, `rename` and `archive` can change.
-    pub async fn keep_conversation(&mut self, c: &Conversation) -> Result<()> {
+    /// Stores all settings that `rejoin set`, `rename` and `archive` can change.
+    pub async fn save(&mut self, c: &Conversation) -> Result<()> {
         let sql = "update conversations set key = $2, title = $3, agent = $4, workdir = $5, permission = $6,
                 scope = $7, settings = $8, fresh = $9, archived_at = $10, continues = $11 where id = $1";
         let values = vals![
@@ -204,25 +226,37 @@ impl Tx {
             c.archived_at,
             c.continues.as_str(),
         ];
-        self.must(sql, values, "the conversation is gone").await
+        self.0.must(sql, values, "the conversation is gone").await
     }
 
-    /// What was spent on it before it was adopted.
+    /// Stores the position of the newest message that was read, in either direction.
+    pub async fn set_seen(&mut self, id: ConversationId, seq: i64) -> Result<()> {
+        let sql = "update conversations set seen = $2 where id = $1";
+        self.0.run(sql, vals![id.uuid(), seq]).await?;
+        Ok(())
+    }
+
+    /// Stores the cost of an adopted session before its adoption.
     pub async fn set_outside_cost(&mut self, id: ConversationId, cost: Micros) -> Result<()> {
         let sql = "update conversations set outside_cost = $2 where id = $1";
-        self.run(sql, vals![id.uuid(), cost.0]).await?;
+        self.0.run(sql, vals![id.uuid(), cost.0]).await?;
         Ok(())
     }
 
-    /// With everything that belongs to it.
-    pub async fn delete_conversation(&mut self, id: ConversationId) -> Result<()> {
-        // Whoever was led to it is led nowhere.
+    /// Deletes a conversation with all its data.
+    pub async fn delete(&mut self, id: ConversationId, now: i64) -> Result<()> {
+        // Another process may have deleted it meanwhile: an event needs its conversation.
+        if self.get(id).await?.is_none() {
+            return Ok(());
+        }
+        self.0.events().add_deletion(id, now).await?;
+        // Conversations that redirect to it are deleted as well.
         let sql = "delete from conversations where id = $1 or redirect_to = $1";
-        self.run(sql, vals![id.uuid()]).await?;
+        self.0.run(sql, vals![id.uuid()]).await?;
         Ok(())
     }
 
-    /// Takes the lease of `rejoin open`, or gives it back; `was`: who had it.
+    /// Takes or releases the lease of `rejoin open`. `was` is the expected holder.
     pub async fn set_opened_by(
         &mut self,
         id: ConversationId,
@@ -231,78 +265,56 @@ impl Tx {
     ) -> Result<()> {
         let sql = "update conversations set opened_by = $3, opened_until = null
             where id = $1 and (opened_by = $2 or (opened_by is null and $2 is null))";
-        self.must(sql, vals![id.uuid(), was, now], "somebody else has it open")
+        self.0
+            .must(sql, vals![id.uuid(), was, now], "somebody else has it open")
             .await
-    }
-
-    pub async fn short_handle(&mut self, handle: &Handle) -> Result<String> {
-        short_handle(self, handle).await
-    }
-
-    pub async fn conversation(&mut self, id: ConversationId) -> Result<Option<Conversation>> {
-        by_id(self, id).await
-    }
-
-    pub async fn conversation_by_key(
-        &mut self,
-        namespace: &str,
-        key: &str,
-    ) -> Result<Option<Conversation>> {
-        by_key(self, namespace, key).await
     }
 }
 
-impl Read {
-    pub async fn conversation(&mut self, id: ConversationId) -> Result<Option<Conversation>> {
-        by_id(self, id).await
+impl<C: Ask> Conversations<'_, C> {
+    pub async fn get(&mut self, id: ConversationId) -> Result<Option<Conversation>> {
+        by_id(self.0, id).await
     }
 
-    pub async fn conversation_by_key(
-        &mut self,
-        namespace: &str,
-        key: &str,
-    ) -> Result<Option<Conversation>> {
-        by_key(self, namespace, key).await
+    pub async fn by_key(&mut self, namespace: &str, key: &str) -> Result<Option<Conversation>> {
+        by_key(self.0, namespace, key).await
     }
 
-    /// Those that somebody has open, or had.
+    /// Lists the conversations with an opener, alive or not.
     pub async fn opened(&mut self) -> Result<Vec<Conversation>> {
         let sql = "select * from conversations where opened_by is not null";
-        rows(self, sql, vec![]).await?.iter().map(read).collect()
+        rows(self.0, sql, vec![]).await?.iter().map(read).collect()
     }
 
-    /// At most three whose handle begins so: none, the one, or proof that it is not unique.
-    pub async fn conversations_by_handle(
-        &mut self,
-        namespace: &str,
-        prefix: &str,
-    ) -> Result<Vec<Conversation>> {
+    /// Returns at most three conversations whose handle has this prefix: none, the only one, or
+    /// proof of ambiguity.
+    pub async fn by_handle(&mut self, namespace: &str, prefix: &str) -> Result<Vec<Conversation>> {
         let sql = "select * from conversations where namespace = $3 and handle >= $1 and handle < $2 order by handle limit 3";
         // Handles use the letters k to z, so `{` is above all of them.
-        let found = rows(self, sql, vals![prefix, format!("{prefix}{{"), namespace]).await?;
+        let found = rows(self.0, sql, vals![prefix, format!("{prefix}{{"), namespace]).await?;
         found.iter().map(read).collect()
     }
 
-    /// The letters people see: cut where no other handle begins alike.
+    /// Returns the handle as displayed: its shortest unique prefix.
     pub async fn short_handle(&mut self, handle: &Handle) -> Result<String> {
-        short_handle(self, handle).await
+        short_handle(self.0, handle).await
     }
 
-    /// How many of its letters are enough to name it.
+    /// Returns the number of letters that identify the handle.
     pub async fn unique_letters(&mut self, handle: &Handle) -> Result<usize> {
-        let near = neighbours(self, handle).await?;
+        let near = neighbours(self.0, handle).await?;
         Ok(handle.unique(near.iter().map(String::as_str)))
     }
 
-    /// The one last used in this folder.
-    pub async fn last_conversation_in(
+    /// Returns the conversation that was last used in this folder.
+    pub async fn last_in(
         &mut self,
         namespace: &str,
         workdir: &str,
     ) -> Result<Option<Conversation>> {
         let sql = "select * from conversations where namespace = $2 and workdir = $1 and shelf = 0
             order by updated_at desc limit 1";
-        one(self, sql, vals![workdir, namespace])
+        one(self.0, sql, vals![workdir, namespace])
             .await?
             .as_ref()
             .map(read)
@@ -368,6 +380,9 @@ pub(crate) fn read(row: &Row) -> Result<Conversation> {
         opened_until: row.maybe_int("opened_until")?,
         fresh: row.int("fresh")? != 0,
         continues: row.text("continues")?,
+        turns: row.int("turns")?,
+        unpriced: row.int("unpriced")?,
+        seen: row.int("seen")?,
         created_at: row.int("created_at")?,
         updated_at: row.int("updated_at")?,
     })

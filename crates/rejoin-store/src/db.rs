@@ -1,5 +1,6 @@
 //! Values in, rows out: one SQL text for every engine. A new engine is a variant here and in
-//! `engine.rs`, a folder of migrations and an opener in `open/`; nothing above knows which.
+//! `engine.rs`, a folder of migrations and an opener in `open/`; no code above knows which engine
+//! is used.
 
 use std::future::Future;
 use std::str::FromStr;
@@ -13,24 +14,25 @@ use crate::engine::sqlite::LocalRow;
 use crate::engine::{Connection, unescaped};
 use crate::error::{Error, Result};
 
-/// What can be asked of a transaction and of a reading connection alike.
+/// Operations that a transaction and a read-only connection have in common.
 pub(crate) trait Ask {
     fn connection(&mut self) -> Result<&mut Connection>;
 
-    /// Should the connection get lost, nothing is lost with it, and there may be another.
+    /// Returns true if a query may be repeated on a new connection, because a lost one takes no
+    /// work with it.
     fn may_ask_again(&self) -> bool;
 
-    /// Another one, in the place of one that was given up.
+    /// Opens a connection to replace one that was given up.
     fn renew(&mut self) -> impl Future<Output = Result<()>> + Send;
 
-    /// It is not to be used any more.
+    /// Discards the connection.
     fn give_up(&mut self);
 }
 
 pub(crate) async fn rows(
     at: &mut impl Ask,
     sql: &'static str,
-    values: Vec<Val>,
+    values: Vec<SqlValue>,
 ) -> Result<Vec<Row>> {
     let again = at.may_ask_again().then(|| values.clone());
     let found = at.connection()?.all(sql, values).await;
@@ -50,14 +52,14 @@ pub(crate) async fn rows(
 pub(crate) async fn one(
     at: &mut impl Ask,
     sql: &'static str,
-    values: Vec<Val>,
+    values: Vec<SqlValue>,
 ) -> Result<Option<Row>> {
     Ok(rows(at, sql, values).await?.into_iter().next())
 }
 
-/// A value with its type, so that NULL has one too.
+/// A value with its type, so that NULL has a type too.
 #[derive(Debug, Clone)]
-pub(crate) enum Val {
+pub(crate) enum SqlValue {
     Int(Option<i64>),
     Text(Option<String>),
     Bytes(Option<Vec<u8>>),
@@ -66,32 +68,57 @@ pub(crate) enum Val {
 
 macro_rules! val_from {
     ($($from:ty => |$v:ident| $make:expr;)+) => {
-        $(impl From<$from> for Val {
+        $(impl From<$from> for SqlValue {
             fn from($v: $from) -> Self { $make }
         })+
     };
 }
 
 val_from! {
-    i64 => |v| Val::Int(Some(v));
-    Option<i64> => |v| Val::Int(v);
-    &str => |v| Val::Text(Some(v.to_owned()));
-    String => |v| Val::Text(Some(v));
-    Option<String> => |v| Val::Text(v);
-    Option<&str> => |v| Val::Text(v.map(str::to_owned));
-    Uuid => |v| Val::Id(Some(v));
-    Option<Uuid> => |v| Val::Id(v);
-    Vec<u8> => |v| Val::Bytes(Some(v));
-    Option<Vec<u8>> => |v| Val::Bytes(v);
-    [u8; 32] => |v| Val::Bytes(Some(v.to_vec()));
-    Option<[u8; 32]> => |v| Val::Bytes(v.map(|b| b.to_vec()));
+    i64 => |v| SqlValue::Int(Some(v));
+    Option<i64> => |v| SqlValue::Int(v);
+    &str => |v| SqlValue::Text(Some(v.to_owned()));
+    String => |v| SqlValue::Text(Some(v));
+    Option<String> => |v| SqlValue::Text(v);
+    Option<&str> => |v| SqlValue::Text(v.map(str::to_owned));
+    Uuid => |v| SqlValue::Id(Some(v));
+    Option<Uuid> => |v| SqlValue::Id(v);
+    Vec<u8> => |v| SqlValue::Bytes(Some(v));
+    Option<Vec<u8>> => |v| SqlValue::Bytes(v);
+    [u8; 32] => |v| SqlValue::Bytes(Some(v.to_vec()));
+    Option<[u8; 32]> => |v| SqlValue::Bytes(v.map(|b| b.to_vec()));
 }
 
-/// `vals![a, b]`: each converted into its [`Val`].
+/// Converts each value into its [`SqlValue`]: `vals![a, b]`.
 macro_rules! vals {
-    ($($value:expr),* $(,)?) => { vec![$($crate::db::Val::from($value)),*] };
+    ($($value:expr),* $(,)?) => { vec![$($crate::db::SqlValue::from($value)),*] };
 }
 pub(crate) use vals;
+
+/// Declares the handle of one topic, and the methods of [`Tx`](crate::Tx) and [`Read`](crate::Read)
+/// that return it. So a call names the file of its statement: `tx.turns().claim(…)`.
+macro_rules! topic {
+    ($(#[$doc:meta])+ $type:ident, $name:ident) => {
+        $(#[$doc])+
+        #[derive(Debug)]
+        pub struct $type<'a, C>(&'a mut C);
+
+        impl $crate::connections::Tx {
+            $(#[$doc])+
+            pub fn $name(&mut self) -> $type<'_, Self> {
+                $type(self)
+            }
+        }
+
+        impl $crate::connections::Read {
+            $(#[$doc])+
+            pub fn $name(&mut self) -> $type<'_, Self> {
+                $type(self)
+            }
+        }
+    };
+}
+pub(crate) use topic;
 
 /// A row, read by column name.
 #[derive(Debug)]
@@ -108,7 +135,7 @@ impl Row {
     pub(crate) fn maybe_int(&self, column: &str) -> Result<Option<i64>> {
         match self {
             Self::Sqlite(row) => row.int(column),
-            // What its functions give may be shorter.
+            // PostgreSQL functions may return shorter integers.
             Self::Postgres(row) => match row.try_get::<Option<i64>, _>(column) {
                 Ok(found) => Ok(found),
                 Err(_) => Ok(row.try_get::<Option<i32>, _>(column)?.map(i64::from)),
@@ -172,7 +199,7 @@ impl Row {
             .transpose()?)
     }
 
-    /// A word of one of our enums.
+    /// Parses a word of one of our enums.
     pub(crate) fn word<T: FromStr>(&self, column: &str) -> Result<T> {
         parse(&self.text(column)?, column)
     }

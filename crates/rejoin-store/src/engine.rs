@@ -1,4 +1,4 @@
-//! One connection, of either engine: statements with values in, rows out.
+//! A connection to either engine: statements with values in, rows out.
 
 pub(crate) mod sqlite;
 
@@ -10,35 +10,39 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::{Connection as _, Executor as _, Postgres, SqlSafeStr as _};
 
-use crate::db::{Row, Val};
+use crate::db::{Row, SqlValue};
 use crate::error::{Error, Result};
 use sqlite::Local;
 
-/// Longer than the server lets any statement run: only a server that went without a word is silent
-/// for so long.
+/// Longer than the server lets any statement run. Only a server that died silently exceeds it.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(40);
 
-/// In one packet. The code relies on it that what a transaction reads stays true: there is one
-/// writer at a time per store, and so events become visible in the order of their numbers. A dead
-/// client's lock goes with its connection. The lock is named after a table, however it was reached.
+/// Sent in one packet. The code relies on data that a transaction reads staying current: each store
+/// has one writer at a time, so events become visible in the order of their numbers. The lock of a
+/// dead client ends with its connection. The lock is named after a table, however the database was
+/// reached.
 const BEGIN_POSTGRES: &str = "begin; select pg_advisory_xact_lock(hashtextextended('rejoin', 'rejoin_schema'::regclass::oid::bigint))";
 
 #[derive(Debug)]
 pub(crate) enum Connection {
     Sqlite(Box<Local>),
-    Postgres(Box<Served>),
+    Postgres(Box<ServerConnection>),
 }
 
 /// A connection to a server.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServerConnection {
     pub(crate) line: PgConnection,
-    /// Which server and database, for people.
+    /// Server and database, for display.
     pub(crate) place: Arc<str>,
 }
 
 impl Connection {
-    pub(crate) async fn all(&mut self, sql: &'static str, values: Vec<Val>) -> Result<Vec<Row>> {
+    pub(crate) async fn all(
+        &mut self,
+        sql: &'static str,
+        values: Vec<SqlValue>,
+    ) -> Result<Vec<Row>> {
         match self {
             Self::Sqlite(at) => {
                 let found = at.all(sql, &values)?;
@@ -53,8 +57,8 @@ impl Connection {
         }
     }
 
-    /// Runs a change, says how many rows it met.
-    pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Val>) -> Result<u64> {
+    /// Runs a statement and returns the number of affected rows.
+    pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<SqlValue>) -> Result<u64> {
         match self {
             Self::Sqlite(at) => {
                 let done = at.run(sql, &values);
@@ -79,7 +83,16 @@ impl Connection {
         }
     }
 
-    /// Gets a statement ready. What goes wrong goes wrong again when it is used.
+    /// Begins a transaction whose queries all see the store as it is at the first of them.
+    pub(crate) async fn begin_reading(&mut self) -> Result<()> {
+        let sql = match self {
+            Self::Sqlite(_) => "begin deferred",
+            Self::Postgres(_) => "begin isolation level repeatable read read only",
+        };
+        self.run(sql, vec![]).await.map(drop)
+    }
+
+    /// Prepares a statement. Ignores an error: it occurs again when the statement is used.
     pub(crate) async fn plan(&mut self, sql: &'static str) {
         match self {
             Self::Sqlite(at) => at.plan(sql),
@@ -98,12 +111,12 @@ impl Connection {
     }
 }
 
-/// Nobody waits for a file: now and then the thread's other work has its turn.
+/// Yields now and then: a query to a file never waits, so the thread's other tasks would starve.
 async fn others_too() {
     tokio::task::coop::consume_budget().await;
 }
 
-/// What a server says, if it says something at all.
+/// Waits for a server's answer, with a timeout.
 pub(crate) async fn answered<T>(
     place: &Arc<str>,
     asked: impl Future<Output = Result<T, sqlx::Error>>,
@@ -117,20 +130,20 @@ pub(crate) async fn answered<T>(
 
 fn for_postgres(
     sql: &'static str,
-    values: Vec<Val>,
+    values: Vec<SqlValue>,
 ) -> sqlx::query::Query<'static, Postgres, PgArguments> {
     values
         .into_iter()
         .fold(sqlx::query(sql), |query, value| match value {
-            Val::Int(v) => query.bind(v),
-            Val::Text(v) => query.bind(v.map(escaped)),
-            Val::Bytes(v) => query.bind(v),
-            Val::Id(v) => query.bind(v),
+            SqlValue::Int(v) => query.bind(v),
+            SqlValue::Text(v) => query.bind(v.map(escaped)),
+            SqlValue::Bytes(v) => query.bind(v),
+            SqlValue::Id(v) => query.bind(v),
         })
 }
 
-/// PostgreSQL's text holds every character but NUL. That one is written as two others, the first of
-/// which, of no meaning anywhere, is written as two itself.
+/// PostgreSQL text holds every character but NUL. NUL is stored as this escape character and `0`.
+/// The escape character, which has no meaning anywhere, is stored as itself and `1`.
 const ESCAPE: char = '\u{10fffd}';
 
 fn escaped(text: String) -> String {
@@ -168,11 +181,11 @@ pub(crate) fn unescaped(text: String) -> String {
     said
 }
 
-/// Nobody knows any more what goes on at its other end.
+/// Returns true if the connection is lost, so that the state at its other end is unknown.
 pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     match code {
-        // Told to go, or no longer known: administrator, crash, start, and time limits of a session.
+        // Session ended by the server: administrator, crash, startup, or a time limit.
         Some(code) => {
             let ended = ["57P01", "57P02", "57P03", "57P05", "25P03", "25P04"];
             code.starts_with("08") || ended.contains(&code.as_ref())
@@ -200,7 +213,7 @@ mod tests {
             assert!(!kept.contains('\0'));
             assert_eq!(unescaped(kept), text);
         }
-        // What was cut in the middle is shown as it is.
+        // A sequence that was cut in the middle stays as it is.
         assert_eq!(unescaped(format!("a{ESCAPE}")), format!("a{ESCAPE}"));
     }
 }

@@ -1,15 +1,15 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors of the store, grouped by the action that a caller can take.
 
 use rusqlite::ffi;
 
 use crate::engine::is_lost;
 
-/// What the engine itself says.
+/// Error of the engine.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody else changed it first, or it exists already.
+    /// Another process changed the row first, or the row exists already.
     #[error("{0}")]
     Conflict(&'static str),
     #[error("the store could not be opened at {path}")]
@@ -28,31 +28,31 @@ pub enum Error {
     Busy(#[source] Cause),
     #[error("the store does not answer")]
     Unavailable(#[source] Cause),
-    /// A server that does not answer, or not with what was asked.
+    /// The server does not answer, or answers with an error.
     #[error("the store at {place} cannot be used")]
     Away {
         place: String,
         #[source]
         source: sqlx::Error,
     },
-    /// PgBouncer in transaction mode, or another pooler of that kind.
+    /// PgBouncer in transaction mode, or a similar pooler.
     #[error(
         "the store at {place} is behind a pooler that shares its sessions; rejoin needs one of its own"
     )]
     Pooled { place: String },
     #[error("this is no address of a PostgreSQL server: postgres://USER@HOST/DATABASE")]
     Address,
-    /// A statement failed, and was to be forgotten: the engine has forgotten all of it.
+    /// A commit after a failed statement. The engine has rolled back the whole transaction.
     #[error("a transaction that had failed was to be kept")]
     Failed,
     #[error("a file cannot be read: {0}")]
     Read(#[source] std::io::Error),
     #[error("the store holds something this rejoin cannot read: {0}")]
     Foreign(String),
-    /// `[blobs]` says something that cannot be.
+    /// The section `[blobs]` is not valid.
     #[error("{0}")]
     BlobsConfig(String),
-    /// The place outside the database, after all tries.
+    /// The chunk storage outside the database failed after all tries.
     #[error("chunks could not be {what} in {place}: {why}")]
     Blobs {
         place: String,
@@ -64,7 +64,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// What a server answered.
+    /// Converts an error of a server.
     pub(crate) fn of_server(error: sqlx::Error, place: &str) -> Self {
         let code = error
             .as_database_error()
@@ -79,7 +79,7 @@ impl Error {
         }
     }
 
-    /// The connection is gone; what was asked may be asked over another one.
+    /// Returns true if the connection is gone. The query may be repeated on another one.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Away { source, .. } if is_lost(source))
     }
@@ -90,17 +90,18 @@ const EXISTS: &str = "it exists already";
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         let code = error.sqlite_error().map_or(0, |it| it.extended_code);
-        // All it says; what it names as its source says that again.
+        // The complete text. The error's own source would repeat it.
         let error = error.to_string();
         match code {
-            // What some file systems give instead of the first, also for the index beside the log.
+            // Some file systems give one of the others instead of the first, also for the index
+            // beside the log.
             ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE => {
                 Self::DiskFull(error.into())
             }
             ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY => {
                 Self::Conflict(EXISTS)
             }
-            // Their causes stand in the upper bits.
+            // The upper bits contain the cause.
             code if code & 0xff == ffi::SQLITE_READONLY => Self::ReadOnly(error.into()),
             code if code & 0xff == ffi::SQLITE_BUSY => Self::Busy(error.into()),
             _ => Self::Unavailable(error.into()),
@@ -108,7 +109,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// What a row of a server is not.
+/// Error of reading a column from a server's row.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         Self::Unavailable(error.into())

@@ -1,4 +1,4 @@
-//! A look at a store that may be broken: nothing is made, migrated or changed.
+//! Inspects a store that may be broken. Creates, migrates and changes nothing.
 
 mod postgres;
 
@@ -10,28 +10,29 @@ use rusqlite::{Connection, OpenFlags};
 use crate::connections::Store;
 use crate::error::Result;
 
-/// Longer than a writer takes, short enough to wait for.
+/// Timeout: longer than a writer takes, short enough to wait for.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// What was found in the file.
+/// Findings of an inspection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
-    /// With what stands in its log.
+    /// Size including the log.
     pub bytes: u64,
     pub schema: i64,
-    /// The newest schema this rejoin knows.
+    /// Newest schema that this rejoin knows.
     pub known_schema: i64,
-    /// In the engine's words; empty: none.
+    /// Messages of the engine about damage. Empty: none.
     pub damage: Vec<String>,
     pub running: i64,
     pub queued: i64,
     pub conversations: i64,
-    /// The version of the server, if there is one.
+    /// Version of the server, if there is one.
     pub server: Option<String>,
 }
 
 impl Store {
-    /// None: there is no file yet. A file that is no database is damage, not an error.
+    /// Inspects a file. `None` if it does not exist. A file that is not a database counts as
+    /// damage, not as an error.
     #[expect(clippy::unused_async, reason = "as with a server")]
     pub async fn health(path: &Path) -> Result<Option<Health>> {
         let Ok(meta) = fs_err::metadata(path) else {
@@ -74,7 +75,7 @@ fn look(path: &Path, health: &mut Health) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What both engines are asked alike.
+/// Queries that both engines share.
 fn counts(health: &mut Health) -> [(&'static str, &mut i64); 3] {
     [
         (

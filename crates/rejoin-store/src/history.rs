@@ -1,38 +1,39 @@
-//! The history of a conversation as scopes see it, without ever loading all of it.
+//! Scopes of a conversation's history, without loading all of it.
 //!
-//! Every placed message carries the value of scope `full` through it. An answer also carries the
-//! value of scope `agent` for the agent that wrote it: a run of answers by one agent shares a
-//! boundary, so that value too is one fold away from the one before. What `rejoin_core::in_scope`
-//! says of a whole history, these queries say in constant time; a property test compares them.
+//! Every placed message stores the value of scope `full` up to it. An answer also stores the value
+//! of scope `agent` for the agent that wrote it: a run of answers by one agent shares a boundary,
+//! so that value too is one fold away from the one before. These queries compute in constant time
+//! the results that `rejoin_core::in_scope` computes from a whole history; a property test compares
+//! them.
 
 use rejoin_core::{AgentName, ConversationId, Message, MessageId, Role, Scope, ScopeValue};
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::{Error, Result};
 use crate::messages::read;
 
-/// What one agent sees of a conversation up to some place.
+/// Part of a conversation that one agent sees, up to some position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScopeState {
     pub boundary: Option<MessageId>,
-    /// Place of the boundary; 0 without one. Messages in scope have higher places.
+    /// Position of the boundary; 0 without one. Messages in scope have higher positions.
     pub boundary_seq: i64,
     pub messages: u64,
     pub answered: bool,
     pub value: ScopeValue,
-    /// Place of the last message counted.
+    /// Position of the last message counted.
     pub last_seq: i64,
 }
 
-/// How much is read at a time.
+/// Amount to read at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
     pub bytes: i64,
     pub messages: i64,
 }
 
-/// What is stored with a message besides itself.
+/// Values stored with a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Values {
     pub(crate) full: ScopeValue,
@@ -40,7 +41,7 @@ pub(crate) struct Values {
     pub(crate) boundary: Option<Boundary>,
 }
 
-/// The last foreign answer before a run of answers: its root, and its place.
+/// Last answer of another agent before a run of answers: its root and its position.
 #[derive(Clone, Copy)]
 pub(crate) struct Boundary {
     pub(crate) root: MessageId,
@@ -48,7 +49,7 @@ pub(crate) struct Boundary {
 }
 
 pub(crate) struct LastAnswer {
-    /// Itself, with its place: what is the boundary for everybody else.
+    /// The answer itself with its position. It is the boundary for every other agent.
     pub(crate) itself: Boundary,
     pub(crate) agent: String,
     pub(crate) run: ScopeValue,
@@ -56,7 +57,7 @@ pub(crate) struct LastAnswer {
 }
 
 impl LastAnswer {
-    /// Where the run of an answer by `agent` that follows this one begins, and with which value.
+    /// Returns boundary and start value of the run of an answer by `agent` that follows this one.
     pub(crate) fn followed_by(&self, agent: Option<&str>) -> (Option<Boundary>, ScopeValue) {
         if agent == Some(self.agent.as_str()) {
             return (self.boundary, self.run);
@@ -65,35 +66,13 @@ impl LastAnswer {
     }
 }
 
-impl Tx {
-    /// What `agent` sees of everything before place `before`.
-    pub async fn scope_before(
-        &mut self,
-        c: ConversationId,
-        scope: Scope,
-        agent: &AgentName,
-        before: i64,
-    ) -> Result<ScopeState> {
-        scope_before(self, c, scope, agent, before).await
-    }
-
-    pub async fn value_through(
-        &mut self,
-        c: ConversationId,
-        scope: Scope,
-        today: &ScopeState,
-        seq: i64,
-    ) -> Result<Option<ScopeValue>> {
-        value_through(self, c, scope, today, seq).await
-    }
-
-    pub async fn last_seq(&mut self, c: ConversationId) -> Result<i64> {
-        last_seq(self, c).await
-    }
+topic! {
+    /// The history in scope: its messages in order, and their digests.
+    History, history
 }
 
-impl Read {
-    /// What `agent` sees of everything before place `before`.
+impl<C: Ask> History<'_, C> {
+    /// Returns the scope of `agent` before position `before`.
     pub async fn scope_before(
         &mut self,
         c: ConversationId,
@@ -101,11 +80,11 @@ impl Read {
         agent: &AgentName,
         before: i64,
     ) -> Result<ScopeState> {
-        scope_before(self, c, scope, agent, before).await
+        scope_before(self.0, c, scope, agent, before).await
     }
 
-    /// The value an agent's session would have, had it seen through place `seq`: none if that is
-    /// not an answer within today's scope.
+    /// Returns the value of a session that has seen the messages up to position `seq`. `None` if
+    /// the message there is not an answer within today's scope.
     pub async fn value_through(
         &mut self,
         c: ConversationId,
@@ -113,20 +92,20 @@ impl Read {
         today: &ScopeState,
         seq: i64,
     ) -> Result<Option<ScopeValue>> {
-        value_through(self, c, scope, today, seq).await
+        value_through(self.0, c, scope, today, seq).await
     }
 
-    /// Messages after one place and before another, in order.
+    /// Returns the messages between two positions, both exclusive, in order.
     pub async fn messages_between(
         &mut self,
         c: ConversationId,
         after: i64,
         before: i64,
     ) -> Result<Vec<Message>> {
-        messages_between(self, c, after, before).await
+        messages_between(self.0, c, after, before).await
     }
 
-    /// The next older messages, newest first: one, and as many more as a page holds.
+    /// Returns the next older messages, newest first: at least one, and as many as a page holds.
     pub async fn messages_older(
         &mut self,
         c: ConversationId,
@@ -139,7 +118,7 @@ impl Read {
             order by seq desc limit $4";
         let mut room = page.bytes;
         let mut from = None;
-        for row in rows(self, sizes, vals![c.uuid(), after, before, page.messages]).await? {
+        for row in rows(self.0, sizes, vals![c.uuid(), after, before, page.messages]).await? {
             room -= row.int("size")?;
             if room < 0 && from.is_some() {
                 break;
@@ -149,17 +128,17 @@ impl Read {
         let Some(from) = from else { return Ok(vec![]) };
         let sql = "select * from messages where conversation_id = $1 and seq >= $2 and seq < $3 and removed_at is null
             order by seq desc";
-        let found = rows(self, sql, vals![c.uuid(), from, before]).await?;
+        let found = rows(self.0, sql, vals![c.uuid(), from, before]).await?;
         found.iter().map(|r| Ok(read(r)?.message)).collect()
     }
 
     pub async fn last_seq(&mut self, c: ConversationId) -> Result<i64> {
-        last_seq(self, c).await
+        last_seq(self.0, c).await
     }
 }
 
 async fn last_seq(at: &mut impl Ask, c: ConversationId) -> Result<i64> {
-    // Not by `max`, which would read all of them.
+    // Not `max`, which would read all rows.
     let sql = "select seq from messages where conversation_id = $1 and seq is not null and removed_at is null
         order by seq desc limit 1";
     let last = one(at, sql, vals![c.uuid()]).await?;
@@ -236,7 +215,7 @@ async fn value_through(
     }
 }
 
-/// The place and values of a message put at the end.
+/// Returns position and values of a message appended to the history.
 pub(crate) async fn values_after(
     tx: &mut Tx,
     c: ConversationId,
@@ -255,7 +234,7 @@ pub(crate) async fn values_after(
         run: full,
         boundary: None,
     };
-    // Only an answer can be the end of what a session has seen.
+    // Only an answer can be the end of the messages that a session has seen.
     if message.role == Role::User {
         return Ok((seq, plain));
     }

@@ -1,7 +1,7 @@
 //! Lists of conversations, page by page, newest first.
 //!
-//! A page is read from an index that is in the order of the list, beginning behind the last row of the
-//! page before: what comes before it and behind it costs nothing.
+//! A page is read from an index in the order of the list, beginning after the last row of the
+//! previous page. Earlier and later rows cost nothing.
 
 use rejoin_core::ConversationId;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use crate::conversations::{Conversation, read};
 use crate::db::{rows, vals};
 use crate::error::Result;
 
-/// Which conversations to list, newest first.
+/// Selection of conversations to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
     pub namespace: String,
@@ -19,14 +19,14 @@ pub struct ListFilter {
     pub agent: Option<String>,
     /// `idle`, `queued`, `running` or `waiting`.
     pub state: Option<String>,
-    /// Those in the archive, instead of the others.
+    /// True to list archived conversations instead of the others.
     pub archived: bool,
-    /// `updated_at` and id of the last one already shown.
+    /// Values `updated_at` and id of the last conversation already shown.
     pub after: Option<(i64, ConversationId)>,
     pub limit: i64,
 }
 
-/// A page of an index over the namespace and the shelf: `$by` names the index, `$which` leaves some out.
+/// A page of an index over namespace and shelf. `$by` selects the index, `$which` filters.
 macro_rules! page {
     ($by:literal, $which:expr) => {
         concat!(
@@ -57,14 +57,14 @@ const OF_WORKDIR: [&str; 2] = [
     page!("workdir = $6 and ($7 is null or agent = $7) and ", idle!()),
 ];
 
-/// Turns that run or wait are few: their conversations are sorted.
+/// Running and waiting turns are few, so their conversations are sorted.
 const RUNNING: &str = "select c.* from turns t cross join conversations c
     where t.status in ('running', 'waiting') and t.status = $6 and c.id = t.conversation_id
         and c.namespace = $1 and c.shelf = $2 and (c.updated_at, c.id) < ($3, $4)
         and ($7 is null or c.workdir = $7) and ($8 is null or c.agent = $8)
     order by c.updated_at desc, c.id desc limit $5 /* sort: of what runs */";
 
-/// The same for conversations of which nothing runs and something is queued.
+/// Conversations of which no turn runs and at least one is queued. These are few as well.
 const QUEUED: &str = "select c.* from (select distinct conversation_id from turns where status = 'queued') as waiting
         cross join conversations c
     where c.id = waiting.conversation_id
@@ -73,14 +73,14 @@ const QUEUED: &str = "select c.* from (select distinct conversation_id from turn
         and not exists (select 1 from turns where conversation_id = c.id and status in ('running', 'waiting'))
     order by c.updated_at desc, c.id desc limit $5 /* sort: of what is queued */";
 
-/// Returns the statements that are put together above.
+/// Returns the statements composed above.
 pub(crate) fn composed() -> Vec<&'static str> {
     [ALL, OF_AGENT, OF_WORKDIR].concat()
 }
 
 impl Read {
     /// Returns a page of the conversations of a namespace, newest first.
-    pub async fn list_conversations(&mut self, filter: &ListFilter) -> Result<Vec<Conversation>> {
+    pub async fn listing(&mut self, filter: &ListFilter) -> Result<Vec<Conversation>> {
         let (at, id) = match filter.after {
             Some((at, id)) => (at, id.uuid()),
             None => (i64::MAX, Uuid::max()),

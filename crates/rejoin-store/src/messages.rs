@@ -1,11 +1,11 @@
-//! Messages: accepted without a place, placed when their turn is claimed, answered.
+//! Messages: accepted without a position, placed when their turn is claimed, answered.
 
 use rejoin_core::{
     AgentName, ConversationId, Message, MessageId, MessageState, Role, ToolNote, TurnId,
 };
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, topic, vals};
 use crate::error::{Error, Result};
 use crate::history::{Values, values_after};
 
@@ -18,17 +18,17 @@ pub struct NewMessage<'a> {
     pub agent: Option<&'a AgentName>,
     pub text: &'a str,
     pub trail: &'a [ToolNote],
-    /// Where it was said: `rejoin`, or `outside`.
+    /// Origin: `rejoin` or `outside`.
     pub origin: &'a str,
-    /// Of which message it is a copy.
+    /// Message that this one is a copy of.
     pub root: Option<MessageId>,
     pub state: MessageState,
     pub now: i64,
 }
 
-/// Said through rejoin.
+/// Sent through rejoin.
 pub const HERE: &str = "rejoin";
-/// Said in the agent's own session, by somebody who used the CLI directly.
+/// Written in the agent's own session by a user of the CLI.
 pub const OUTSIDE: &str = "outside";
 
 impl NewMessage<'_> {
@@ -46,7 +46,7 @@ impl NewMessage<'_> {
     }
 }
 
-/// A message with what only the store knows of it. `message.seq` is 0 while it has no place.
+/// A message with data that only the store has. `message.seq` is 0 while it has no position.
 #[derive(Debug, Clone)]
 pub struct StoredMessage {
     pub message: Message,
@@ -57,19 +57,24 @@ pub struct StoredMessage {
     pub created_at: i64,
 }
 
-impl Tx {
-    /// Keeps a user message whose turn is not claimed yet.
-    pub async fn accept_message(&mut self, new: &NewMessage<'_>) -> Result<()> {
-        self.insert_message(new, MessageState::Queued, None).await
+topic! {
+    /// Messages, one by one.
+    Messages, messages
+}
+
+impl Messages<'_, Tx> {
+    /// Stores a user message whose turn is not claimed yet.
+    pub async fn accept(&mut self, new: &NewMessage<'_>) -> Result<()> {
+        self.insert(new, MessageState::Queued, None).await
     }
 
-    /// Gives a queued message the next place in the history.
-    pub async fn place_message(&mut self, id: MessageId) -> Result<Message> {
-        let stored = message(self, id).await?.ok_or(Error::Conflict(GONE))?;
+    /// Gives a queued message the next position in the history.
+    pub async fn place(&mut self, id: MessageId) -> Result<Message> {
+        let stored = message(self.0, id).await?.ok_or(Error::Conflict(GONE))?;
         if stored.message.seq > 0 {
             return Ok(stored.message);
         }
-        let conversation = conversation_of(self, id).await?;
+        let conversation = conversation_of(self.0, id).await?;
         let conversation = conversation.ok_or(Error::Conflict(GONE))?;
         let placed = self
             .put_in_place(conversation, &stored.message, MessageState::Ok)
@@ -81,43 +86,40 @@ impl Tx {
         })
     }
 
-    /// Adds a message at the next place: an answer, or what is to be answered at once.
+    /// Adds a message at the next position: an answer, or a message whose turn runs at once.
     pub async fn add_placed(&mut self, new: &NewMessage<'_>) -> Result<Message> {
         let mut message = new.message();
-        let (seq, values) = values_after(self, new.conversation, &message).await?;
+        let (seq, values) = values_after(self.0, new.conversation, &message).await?;
         message.seq = seq;
-        self.insert_message(new, new.state, Some((seq, values)))
-            .await?;
+        self.insert(new, new.state, Some((seq, values))).await?;
         Ok(message)
     }
 
     pub async fn mark_unanswered(&mut self, id: MessageId, trail: &[ToolNote]) -> Result<()> {
         let sql = "update messages set state = 'unanswered', trail = $2 where id = $1";
-        self.run(sql, vals![id.uuid(), serde_json::to_string(trail)?])
+        self.0
+            .run(sql, vals![id.uuid(), serde_json::to_string(trail)?])
             .await?;
         Ok(())
     }
 
-    /// Takes back a message that never got a place, or got one and was held before anything ran.
-    pub async fn withdraw_message(&mut self, id: MessageId) -> Result<()> {
-        self.withdraw_answer(id).await?;
-        self.run("delete from messages where id = $1", vals![id.uuid()])
+    /// Deletes a message that never got a position, or whose turn was held before a process ran.
+    pub async fn withdraw(&mut self, id: MessageId) -> Result<()> {
+        self.0.questions().withdraw_answer(id).await?;
+        self.0
+            .run("delete from messages where id = $1", vals![id.uuid()])
             .await?;
         Ok(())
-    }
-
-    pub async fn message(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
-        message(self, id).await
     }
 
     pub async fn id_at(&mut self, c: ConversationId, seq: i64) -> Result<Option<MessageId>> {
         let sql = "select id from messages where conversation_id = $1 and seq = $2 and removed_at is null";
-        let row = one(self, sql, vals![c.uuid(), seq]).await?;
+        let row = one(self.0, sql, vals![c.uuid(), seq]).await?;
         row.map(|r| Ok(MessageId::from_uuid(r.id("id")?)))
             .transpose()
     }
 
-    async fn insert_message(
+    async fn insert(
         &mut self,
         new: &NewMessage<'_>,
         state: MessageState,
@@ -147,24 +149,20 @@ impl Tx {
             new.root.map(MessageId::uuid),
             new.message().digest().0,
         ];
-        self.run(sql, values).await?;
+        self.0.run(sql, values).await?;
         Ok(())
     }
 
-    /// Puts a copy into another conversation, at the same place and with the same values: these stand
-    /// for what was said, and for roots, which copies have in common.
-    pub async fn copy_message(
-        &mut self,
-        id: MessageId,
-        copy: MessageId,
-        to: ConversationId,
-    ) -> Result<()> {
+    /// Copies a message into another conversation, at the same position and with the same values.
+    /// These depend on content and roots, which copies share.
+    pub async fn copy(&mut self, id: MessageId, copy: MessageId, to: ConversationId) -> Result<()> {
         let sql = "insert into messages (id, conversation_id, turn_id, seq, role, agent, text, attachments, state, origin, edited,
                 trail, value_full, value_run, run_boundary, run_after, digest, root, created_at)
             select $2, $3, turn_id, seq, role, agent, text, attachments, state, origin, edited,
                 trail, value_full, value_run, run_boundary, run_after, digest, coalesce(root, id), created_at
             from messages where id = $1";
-        self.must(sql, vals![id.uuid(), copy.uuid(), to.uuid()], GONE)
+        self.0
+            .must(sql, vals![id.uuid(), copy.uuid(), to.uuid()], GONE)
             .await
     }
 
@@ -174,7 +172,7 @@ impl Tx {
         message: &Message,
         state: MessageState,
     ) -> Result<i64> {
-        let (seq, values) = values_after(self, conversation, message).await?;
+        let (seq, values) = values_after(self.0, conversation, message).await?;
         let sql = "update messages set seq = $2, state = $3, value_full = $4, value_run = $5, run_boundary = $6, run_after = $7
             where id = $1 and seq is null";
         let bound = vals![
@@ -186,25 +184,26 @@ impl Tx {
             values.boundary.map(|b| b.root.uuid()),
             values.boundary.map(|b| b.seq),
         ];
-        self.must(sql, bound, "the message has a place already")
+        self.0
+            .must(sql, bound, "the message has a place already")
             .await?;
         Ok(seq)
     }
 }
 
-impl Read {
-    pub async fn message(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
-        message(self, id).await
+impl<C: Ask> Messages<'_, C> {
+    pub async fn get(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
+        message(self.0, id).await
     }
 
-    pub async fn message_at(
+    pub async fn at(
         &mut self,
         conversation: ConversationId,
         seq: i64,
     ) -> Result<Option<StoredMessage>> {
         let sql =
             "select * from messages where conversation_id = $1 and seq = $2 and removed_at is null";
-        one(self, sql, vals![conversation.uuid(), seq])
+        one(self.0, sql, vals![conversation.uuid(), seq])
             .await?
             .as_ref()
             .map(read)
@@ -212,21 +211,21 @@ impl Read {
     }
 
     pub async fn conversation_of(&mut self, id: MessageId) -> Result<Option<ConversationId>> {
-        conversation_of(self, id).await
+        conversation_of(self.0, id).await
     }
 
-    /// The newest of the history that was said so.
+    /// Returns the newest message of the history with this role.
     pub async fn last_of(&mut self, c: ConversationId, role: Role) -> Result<Option<Message>> {
         let sql = "select * from messages where conversation_id = $1 and role = $2 and seq is not null and removed_at is null
             order by seq desc limit 1";
-        let row = one(self, sql, vals![c.uuid(), role_word(role)]).await?;
+        let row = one(self.0, sql, vals![c.uuid(), role_word(role)]).await?;
         row.map(|r| Ok(read(&r)?.message)).transpose()
     }
 
-    /// Also one that was removed.
-    pub async fn message_ever(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
+    /// Returns a message, removed or not.
+    pub async fn get_ever(&mut self, id: MessageId) -> Result<Option<StoredMessage>> {
         let sql = "select * from messages where id = $1";
-        one(self, sql, vals![id.uuid()])
+        one(self.0, sql, vals![id.uuid()])
             .await?
             .as_ref()
             .map(read)
@@ -238,7 +237,7 @@ pub(crate) const BY_ID: &str = "select * from messages where id = $1 and removed
 
 const GONE: &str = "the message is gone";
 
-/// Also of one that was removed.
+/// Returns the conversation of a message, removed or not.
 async fn conversation_of(at: &mut impl Ask, id: MessageId) -> Result<Option<ConversationId>> {
     let sql = "select conversation_id from messages where id = $1";
     let row = one(at, sql, vals![id.uuid()]).await?;

@@ -1,4 +1,5 @@
-//! Opens a store, and brings it up to date. How a connection is made: `engine/sqlite.rs`, `open/postgres.rs`.
+//! Opens a store and migrates it. Connections are made in `engine/sqlite.rs` and
+//! `open/postgres.rs`.
 
 pub(crate) mod postgres;
 
@@ -12,7 +13,7 @@ use crate::engine::Connection;
 use crate::engine::sqlite::Local;
 use crate::error::{Error, Result};
 
-/// Append-only; the same numbers stand in `migrations/postgres`.
+/// Append-only. `migrations/postgres` has the same numbers.
 const MIGRATIONS: &[(i64, &str)] = &[
     (
         1,
@@ -58,10 +59,26 @@ const MIGRATIONS: &[(i64, &str)] = &[
         11,
         include_str!("../../../migrations/sqlite/0011_search.sql"),
     ),
+    (
+        12,
+        include_str!("../../../migrations/sqlite/0012_search_ranges.sql"),
+    ),
+    (
+        13,
+        include_str!("../../../migrations/sqlite/0013_browser_sessions.sql"),
+    ),
+    (
+        14,
+        include_str!("../../../migrations/sqlite/0014_chains.sql"),
+    ),
+    (
+        15,
+        include_str!("../../../migrations/sqlite/0015_views.sql"),
+    ),
 ];
 
 impl Store {
-    /// Opens, and where needed makes or updates, the database file.
+    /// Opens the database file, and creates or migrates it if needed.
     #[expect(clippy::unused_async, reason = "as with a server")]
     pub async fn open_sqlite(path: &Path) -> Result<Self> {
         let opened = Self::try_open(path);
@@ -86,7 +103,7 @@ impl Store {
     }
 }
 
-/// Conversations are nobody else's business. What goes wrong here goes wrong again when opening.
+/// Creates the file readable by its owner only. Ignores an error: it occurs again on opening.
 fn make_private(path: &Path) {
     let mut options = fs_err::OpenOptions::new();
     drop(options.write(true).create_new(true).mode(0o600).open(path));
@@ -96,8 +113,8 @@ pub(crate) fn newest_schema() -> i64 {
     MIGRATIONS.last().map_or(0, |(number, _)| *number)
 }
 
-/// The number of the newest migration stands in `user_version`: a start with nothing to do costs
-/// one pragma.
+/// Migrates the file. `user_version` holds the number of the newest migration, so a start without
+/// migrations costs one pragma.
 fn migrate(at: &mut rusqlite::Connection) -> Result<()> {
     let known = newest_schema();
     match version(at)? {
@@ -105,7 +122,7 @@ fn migrate(at: &mut rusqlite::Connection) -> Result<()> {
         found if found > known => return Err(Error::Newer { found, known }),
         _ => {}
     }
-    // Kept in the file, and not to be changed in a transaction.
+    // Stored in the file, and cannot be changed in a transaction.
     at.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     let tx = at.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.

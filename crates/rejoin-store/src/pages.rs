@@ -1,44 +1,51 @@
-//! Parts of a conversation: some of its messages, and the turns that belong to them.
+//! Pages of a conversation: some of its messages, and their turns.
 
 use rejoin_core::{ConversationId, TurnId};
 
-use crate::connections::Read;
-use crate::db::{rows, vals};
+use crate::db::{Ask, rows, topic, vals};
 use crate::error::Result;
 use crate::messages::{StoredMessage, read};
 use crate::turns::{self, StoredTurn};
 
-/// Messages between two places, both exclusive.
+/// Messages between two positions, both exclusive.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
+pub struct MessageRange {
     pub after: i64,
     pub before: i64,
-    pub end: End,
-    /// With those that were removed, each behind the message that took its place.
+    pub end: RangeEnd,
+    /// True to include removed messages, each behind the message that replaced it.
     pub removed: bool,
 }
 
 /// The end of a span at which reading begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum RangeEnd {
     Oldest,
     Newest,
 }
 
-/// So many messages are read at once, and no more once their texts are this long together.
+/// Number of messages to read first. Their length decides how many follow.
+const FIRST: i64 = 4;
+/// Maximum number of messages to read at once.
 const AT_ONCE: i64 = 50;
-const BYTES: usize = 8 * 1024 * 1024;
+/// Total length of texts after which reading stops.
+const BYTES: usize = 2 * 1024 * 1024;
 
-impl Read {
-    /// Returns up to `limit` messages from an end of the span, oldest first; fewer, but at least one, where
-    /// they are long. Messages of one place are never parted.
-    pub async fn messages_in(
+topic! {
+    /// Messages and turns by page.
+    Pages, pages
+}
+
+impl<C: Ask> Pages<'_, C> {
+    /// Returns up to `limit` messages from an end of the span, oldest first. Returns fewer, but at
+    /// least one, if they are long. Never separates messages of the same position.
+    pub async fn messages(
         &mut self,
         c: ConversationId,
-        span: Span,
+        span: MessageRange,
         limit: i64,
     ) -> Result<Vec<StoredMessage>> {
-        let Span {
+        let MessageRange {
             mut after,
             mut before,
             ..
@@ -46,8 +53,8 @@ impl Read {
         let mut found: Vec<StoredMessage> = vec![];
         let mut bytes = 0;
         while (found.len() as i64) < limit && bytes < BYTES {
-            let most = AT_ONCE.min(limit - found.len() as i64);
-            let next = Span {
+            let most = next_batch(found.len(), bytes).min(limit - found.len() as i64);
+            let next = MessageRange {
                 after,
                 before,
                 ..span
@@ -56,8 +63,8 @@ impl Read {
             bytes += part.iter().map(|m| m.message.text.len()).sum::<usize>();
             found.extend(part);
             match (reached, span.end) {
-                (Some(seq), End::Oldest) => after = seq,
-                (Some(seq), End::Newest) => before = seq,
+                (Some(seq), RangeEnd::Oldest) => after = seq,
+                (Some(seq), RangeEnd::Newest) => before = seq,
                 (None, _) => break,
             }
         }
@@ -65,11 +72,12 @@ impl Read {
         Ok(found)
     }
 
-    /// The messages of the next places, and the place that was reached; none: the span is at its end.
+    /// Returns the messages of the next positions, and the position reached. `None`: the span is
+    /// exhausted.
     async fn placed(
         &mut self,
         c: ConversationId,
-        span: Span,
+        span: MessageRange,
         most: i64,
     ) -> Result<(Vec<StoredMessage>, Option<i64>)> {
         let oldest = "select * from messages where conversation_id = $1 and seq > $2 and seq < $3 and removed_at is null
@@ -77,31 +85,31 @@ impl Read {
         let newest = "select * from messages where conversation_id = $1 and seq > $2 and seq < $3 and removed_at is null
             order by seq desc limit $4";
         let sql = match span.end {
-            End::Oldest => oldest,
-            End::Newest => newest,
+            RangeEnd::Oldest => oldest,
+            RangeEnd::Newest => newest,
         };
-        let found = rows(self, sql, vals![c.uuid(), span.after, span.before, most]).await?;
+        let found = rows(self.0, sql, vals![c.uuid(), span.after, span.before, most]).await?;
         let mut found: Vec<StoredMessage> = found.iter().map(read).collect::<Result<_>>()?;
         let last = found.last().map(|m| m.message.seq);
         let reached = last.filter(|_| found.len() as i64 == most);
         if span.removed {
             let (from, to) = match (reached, span.end) {
-                (Some(seq), End::Oldest) => (span.after, seq + 1),
-                (Some(seq), End::Newest) => (seq - 1, span.before),
+                (Some(seq), RangeEnd::Oldest) => (span.after, seq + 1),
+                (Some(seq), RangeEnd::Newest) => (seq - 1, span.before),
                 (None, _) => (span.after, span.before),
             };
             let sql = "select * from messages where conversation_id = $1 and seq > $2 and seq < $3 and removed_at is not null
                 order by seq, removed_at, id";
-            for row in &rows(self, sql, vals![c.uuid(), from, to]).await? {
+            for row in &rows(self.0, sql, vals![c.uuid(), from, to]).await? {
                 found.push(read(row)?);
             }
         }
         Ok((found, reached))
     }
 
-    /// Returns the messages without a place: those that are queued, and with `removed` those that were removed
-    /// from the queue.
-    pub async fn messages_unplaced(
+    /// Returns the messages without a position: queued ones, and with `removed` those that were
+    /// removed from the queue.
+    pub async fn unplaced(
         &mut self,
         c: ConversationId,
         removed: bool,
@@ -109,12 +117,12 @@ impl Read {
         let queued = "select * from messages where conversation_id = $1 and seq is null and removed_at is null order by id";
         let all = "select * from messages where conversation_id = $1 and seq is null order by id";
         let sql = if removed { all } else { queued };
-        let found = rows(self, sql, vals![c.uuid()]).await?;
+        let found = rows(self.0, sql, vals![c.uuid()]).await?;
         found.iter().map(read).collect()
     }
 
     /// Returns the newest turns between two, both inclusive, oldest first.
-    pub async fn turns_between(
+    pub async fn turns(
         &mut self,
         c: ConversationId,
         from: TurnId,
@@ -123,9 +131,19 @@ impl Read {
     ) -> Result<Vec<StoredTurn>> {
         let sql = "select * from turns where conversation_id = $1 and id >= $2 and id <= $3
             order by id desc limit $4";
-        let found = rows(self, sql, vals![c.uuid(), from.uuid(), to.uuid(), limit]).await?;
+        let found = rows(self.0, sql, vals![c.uuid(), from.uuid(), to.uuid(), limit]).await?;
         let mut found: Vec<StoredTurn> = found.iter().map(turns::read).collect::<Result<_>>()?;
         found.reverse();
         Ok(found)
     }
+}
+
+/// Returns the number of messages to read next: as many as fit if they are as long as the messages
+/// read so far.
+fn next_batch(found: usize, bytes: usize) -> i64 {
+    if found == 0 {
+        return FIRST;
+    }
+    let fit = BYTES.saturating_sub(bytes) * found / bytes.max(1);
+    i64::try_from(fit).map_or(AT_ONCE, |fit| fit.clamp(1, AT_ONCE))
 }

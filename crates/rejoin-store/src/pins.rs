@@ -1,14 +1,14 @@
-//! Pins: written ahead as `open`, `confirmed` only after the session was read, else put back or
-//! retired.
+//! Pins: recorded as `open` before a run, `confirmed` only after the session was read, otherwise
+//! cut back or retired.
 
 use rejoin_core::{
     AgentName, Context, ConversationId, FileMark, Folder, MessageId, Micros, Pin, PinId, PinState,
-    Runtime, ScopeValue, Seen, SessionId, TurnId, Usage,
+    Runtime, ScopeValue, SeenPrefix, SessionId, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::{Error, Result};
 use crate::external::READ_ON;
 
@@ -19,24 +19,24 @@ pub struct StoredPin {
     pub agent: AgentName,
     pub session: SessionId,
     pub state: PinState,
-    /// None until it was confirmed once.
+    /// `None` until it was confirmed once.
     pub pin: Option<Pin>,
 }
 
-/// As it lies in the store. Read without what it was earlier, unless somebody asks.
+/// Stored form of a pin. Earlier states are read only on demand.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Kept {
     #[serde(flatten)]
     now: Confirmed,
-    /// Oldest first: a session that is only ever added to still begins with each of these.
+    /// Earlier states, oldest first. A session that only grows still begins with each of these.
     #[serde(default)]
     earlier: Vec<Confirmed>,
-    /// Files that are not the session as it was confirmed, and of which every word is taken in.
+    /// Files other than the confirmed session whose messages were all taken in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) read: Vec<FileMark>,
 }
 
-/// The confirmed part.
+/// The confirmed state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Confirmed {
     pub(crate) value: [u8; 32],
@@ -57,31 +57,36 @@ pub(crate) struct Confirmed {
     model: Option<String>,
     provider: Option<String>,
     compacted: bool,
-    /// None: of a build that did not count; then all of them.
+    /// `None`: written by a build that did not count; then all messages count as summarised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     summarised: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
 }
 
-/// Could it be read back?
+/// Returns true if the value can be read as a pin's state.
 pub(crate) fn can_be_read(confirmed: &serde_json::Value) -> bool {
     Kept::deserialize(confirmed).is_ok()
 }
 
-/// How far back to look for a session whose history is today's again (an undone edit).
+/// Number of sessions to search for one whose history fits again (after an undone edit).
 pub(crate) const CANDIDATES: i64 = 12;
 
-/// How many answers back a conversation can be forked without being told again.
+/// Number of answers back to which a conversation can be forked without a transcript.
 const EARLIER: usize = 16;
 
 pub(crate) const CONFIRM: &str = "update pins set state = 'confirmed', open_turn = null, failures = 0, confirmed = $2, updated_at = $3, session_id = $4, unsaved = null
     where id = $1 and state <> 'retired' and not exists
         (select 1 from pins other where other.agent = $5 and other.session_id = $4 and other.id <> $1)";
 
-impl Tx {
-    /// Writes ahead that a turn starts a new session.
-    pub async fn open_new_pin(
+topic! {
+    /// Pins: the sessions of agents, as confirmed.
+    Pins, pins
+}
+
+impl Pins<'_, Tx> {
+    /// Records that a turn is about to start a new session.
+    pub async fn open_new(
         &mut self,
         id: PinId,
         c: ConversationId,
@@ -92,50 +97,49 @@ impl Tx {
     ) -> Result<()> {
         let sql = "insert into pins (id, conversation_id, agent, session_id, state, open_turn, failures, created_at, updated_at)
             values ($1, $2, $3, $4, 'open', $5, 0, $6, $6)";
-        self.run(
-            sql,
-            vals![
-                id.uuid(),
-                c.uuid(),
-                agent.as_str(),
-                session.as_str(),
-                turn.uuid(),
-                now
-            ],
-        )
-        .await?;
-        Ok(())
-    }
-
-    /// A session that was read and is good to go on with, though no turn of ours wrote it.
-    pub async fn add_confirmed_pin(
-        &mut self,
-        c: ConversationId,
-        pin: &Pin,
-        now: i64,
-    ) -> Result<()> {
-        let sql = "insert into pins (id, conversation_id, agent, session_id, state, failures, created_at, updated_at)
-            values ($1, $2, $3, $4, 'confirmed', 0, $5, $5)";
-        let (agent, session) = (pin.agent.as_str(), pin.session.as_str());
-        self.run(sql, vals![pin.id.uuid(), c.uuid(), agent, session, now])
+        self.0
+            .run(
+                sql,
+                vals![
+                    id.uuid(),
+                    c.uuid(),
+                    agent.as_str(),
+                    session.as_str(),
+                    turn.uuid(),
+                    now
+                ],
+            )
             .await?;
         Ok(())
     }
 
-    /// Writes ahead that a turn uses a confirmed session.
-    pub async fn open_pin(&mut self, id: PinId, turn: TurnId, now: i64) -> Result<()> {
-        let sql = "update pins set state = 'open', open_turn = $2, updated_at = $3 where id = $1 and (state = 'confirmed' or (state = 'open' and open_turn = $2))";
-        self.must(
-            sql,
-            vals![id.uuid(), turn.uuid(), now],
-            "another turn is using this session",
-        )
-        .await
+    /// Adds a session that was read and can be resumed, although no turn of ours wrote it.
+    pub async fn add_confirmed(&mut self, c: ConversationId, pin: &Pin, now: i64) -> Result<()> {
+        let sql = "insert into pins (id, conversation_id, agent, session_id, state, failures, created_at, updated_at)
+            values ($1, $2, $3, $4, 'confirmed', 0, $5, $5)";
+        let (agent, session) = (pin.agent.as_str(), pin.session.as_str());
+        self.0
+            .run(sql, vals![pin.id.uuid(), c.uuid(), agent, session, now])
+            .await?;
+        Ok(())
     }
 
-    /// False: it was retired meanwhile, or its session, which a CLI that chooses ids itself has told
-    /// us only now, belongs to another pin. Two conversations never write to one session.
-    pub async fn confirm_pin(&mut self, pin: &Pin, now: i64) -> Result<bool> {
+    /// Records that a turn is about to use a confirmed session.
+    pub async fn open(&mut self, id: PinId, turn: TurnId, now: i64) -> Result<()> {
+        let sql = "update pins set state = 'open', open_turn = $2, updated_at = $3 where id = $1 and (state = 'confirmed' or (state = 'open' and open_turn = $2))";
+        self.0
+            .must(
+                sql,
+                vals![id.uuid(), turn.uuid(), now],
+                "another turn is using this session",
+            )
+            .await
+    }
+
+    /// Confirms a session. Returns false if it was retired meanwhile, or if its session id, which a
+    /// CLI that chooses ids reports only now, belongs to another pin. Two conversations never write
+    /// to one session.
+    pub async fn confirm(&mut self, pin: &Pin, now: i64) -> Result<bool> {
         let kept = self.kept_with(pin).await?;
         let values = vals![
             pin.id.uuid(),
@@ -144,32 +148,32 @@ impl Tx {
             pin.session.as_str(),
             pin.agent.as_str()
         ];
-        Ok(self.run(CONFIRM, values).await? > 0)
+        Ok(self.0.run(CONFIRM, values).await? > 0)
     }
 
-    /// It is again what it was when a snapshot of it was taken; where, is new.
-    pub async fn restore_pin(&mut self, pin: &Pin, now: i64) -> Result<()> {
+    /// Resets a pin to the state of a snapshot, at its new location.
+    pub async fn restore(&mut self, pin: &Pin, now: i64) -> Result<()> {
         let mut kept = self.kept_with(pin).await?;
-        // It does not begin with what came after.
+        // The restored session does not begin with later states.
         kept.earlier.retain(|was| was.last_seq < pin.seen.last_seq);
         let sql =
             "update pins set state = 'confirmed', open_turn = null, confirmed = $2, updated_at = $3
             where id = $1 and state <> 'retired'";
         let values = vals![pin.id.uuid(), serde_json::to_string(&kept)?, now];
-        self.must(sql, values, "the session was retired").await
+        self.0.must(sql, values, "the session was retired").await
     }
 
-    /// How far a session was read, whatever its state.
-    pub async fn keep_read(&mut self, pin: &Pin, now: i64) -> Result<()> {
+    /// Stores the position up to which a session was read, in any state.
+    pub async fn save_read(&mut self, pin: &Pin, now: i64) -> Result<()> {
         let kept = self.kept_with(pin).await?;
         let sql = "update pins set confirmed = $2, updated_at = $3 where id = $1";
         let kept = serde_json::to_string(&kept)?;
-        self.run(sql, vals![pin.id.uuid(), kept, now]).await?;
+        self.0.run(sql, vals![pin.id.uuid(), kept, now]).await?;
         Ok(())
     }
 
     async fn kept_with(&mut self, pin: &Pin) -> Result<Kept> {
-        let (earlier, read) = earlier_than(kept(self, pin.id).await?, pin);
+        let (earlier, read) = earlier_than(kept(self.0, pin.id).await?, pin);
         Ok(Kept {
             now: Confirmed::from(pin),
             earlier,
@@ -177,15 +181,15 @@ impl Tx {
         })
     }
 
-    /// Its bytes are the confirmed ones again; the file's times may be new.
-    pub async fn put_back_pin(
+    /// Records that the bytes are the confirmed ones again. The file's times may have changed.
+    pub async fn put_back(
         &mut self,
         id: PinId,
         files: &[FileMark],
         failures: u32,
         now: i64,
     ) -> Result<()> {
-        let Some(mut kept) = kept(self, id).await? else {
+        let Some(mut kept) = kept(self.0, id).await? else {
             return Err(Error::Conflict("this session was never confirmed"));
         };
         kept.now.files = files.to_vec();
@@ -197,47 +201,47 @@ impl Tx {
             serde_json::to_string(&kept)?,
             now
         ];
-        self.must(sql, values, "the session was retired").await
+        self.0.must(sql, values, "the session was retired").await
     }
 
-    pub async fn retire_pin(&mut self, id: PinId, why: &str, now: i64) -> Result<()> {
+    pub async fn retire(&mut self, id: PinId, why: &str, now: i64) -> Result<()> {
         let sql = "update pins set state = 'retired', open_turn = null, retired_why = $2, updated_at = $3 where id = $1 and state <> 'retired'";
-        self.run(sql, vals![id.uuid(), why, now]).await?;
+        self.0.run(sql, vals![id.uuid(), why, now]).await?;
         Ok(())
     }
 
-    /// None of them is used again; says which were not retired before.
-    pub async fn retire_all_pins(
+    /// Retires all sessions of a conversation. Returns those that were not retired before.
+    pub async fn retire_all(
         &mut self,
         c: ConversationId,
         why: &str,
         now: i64,
     ) -> Result<Vec<PinId>> {
         let sql = "select id from pins where conversation_id = $1 and state <> 'retired'";
-        let found = rows(self, sql, vals![c.uuid()]).await?;
+        let found = rows(self.0, sql, vals![c.uuid()]).await?;
         let mut ids = vec![];
         for row in &found {
             let id = PinId::from_uuid(row.id("id")?);
-            self.retire_pin(id, why, now).await?;
+            self.retire(id, why, now).await?;
             ids.push(id);
         }
         Ok(ids)
     }
 
-    /// Takes a retirement back, unless words were found in the session since. Its files are compared
-    /// again before it is used, as always.
-    pub async fn unretire_pin(&mut self, id: PinId, now: i64) -> Result<()> {
+    /// Reverts a retirement, unless messages were found in the session since. Its files are
+    /// compared before use, as always.
+    pub async fn unretire(&mut self, id: PinId, now: i64) -> Result<()> {
         let sql = "update pins set state = 'confirmed', retired_why = null, updated_at = $2
             where id = $1 and state = 'retired' and confirmed is not null and retired_why <> $3";
-        self.run(sql, vals![id.uuid(), now, READ_ON]).await?;
+        self.0.run(sql, vals![id.uuid(), now, READ_ON]).await?;
         Ok(())
     }
 
-    /// Agents that ever had a session, retired or not.
+    /// Lists the agents that ever had a session, retired or not.
     pub async fn agents_with_sessions(&mut self, c: ConversationId) -> Result<Vec<AgentName>> {
         let sql = "select distinct agent from pins
             where conversation_id = $1 and confirmed is not null order by agent";
-        rows(self, sql, vals![c.uuid()])
+        rows(self.0, sql, vals![c.uuid()])
             .await?
             .iter()
             .map(|row| {
@@ -246,77 +250,54 @@ impl Tx {
             .collect()
     }
 
-    /// Drops a pin written ahead for a run that never began.
-    pub async fn forget_pin(&mut self, id: PinId) -> Result<()> {
-        self.run(
-            "delete from pins where id = $1 and confirmed is null",
-            vals![id.uuid()],
-        )
-        .await?;
+    /// Deletes a pin recorded for a run that never began, or closes it again if it was confirmed
+    /// before.
+    pub async fn forget(&mut self, id: PinId) -> Result<()> {
+        self.0
+            .run(
+                "delete from pins where id = $1 and confirmed is null",
+                vals![id.uuid()],
+            )
+            .await?;
         let sql = "update pins set state = 'confirmed', open_turn = null where id = $1 and state = 'open'";
-        self.run(sql, vals![id.uuid()]).await?;
+        self.0.run(sql, vals![id.uuid()]).await?;
         Ok(())
-    }
-
-    pub async fn pin(&mut self, id: PinId) -> Result<Option<StoredPin>> {
-        pin(self, id).await
-    }
-
-    /// Whose session that is, in whatever state.
-    pub async fn pin_of_session(
-        &mut self,
-        agent: &str,
-        session: &str,
-    ) -> Result<Option<(ConversationId, StoredPin)>> {
-        pin_of_session(self, agent, session).await
-    }
-
-    /// Sessions of an agent in a conversation, newest first.
-    pub async fn pins_of(
-        &mut self,
-        c: ConversationId,
-        agent: &AgentName,
-    ) -> Result<Vec<StoredPin>> {
-        pins_of(self, c, agent).await
     }
 }
 
-impl Read {
-    pub async fn pin(&mut self, id: PinId) -> Result<Option<StoredPin>> {
-        pin(self, id).await
+impl<C: Ask> Pins<'_, C> {
+    pub async fn get(&mut self, id: PinId) -> Result<Option<StoredPin>> {
+        pin(self.0, id).await
     }
 
-    pub async fn pins_of(
-        &mut self,
-        c: ConversationId,
-        agent: &AgentName,
-    ) -> Result<Vec<StoredPin>> {
-        pins_of(self, c, agent).await
+    /// Lists the sessions of an agent in a conversation, newest first.
+    pub async fn of(&mut self, c: ConversationId, agent: &AgentName) -> Result<Vec<StoredPin>> {
+        pins_of(self.0, c, agent).await
     }
 
-    /// What a session was when earlier turns were confirmed, newest first.
-    pub async fn earlier_pins(&mut self, stored: &StoredPin) -> Result<Vec<Pin>> {
+    /// Returns the earlier confirmed states of a session, newest first.
+    pub async fn earlier(&mut self, stored: &StoredPin) -> Result<Vec<Pin>> {
         let Some(now) = &stored.pin else {
             return Ok(vec![]);
         };
-        let kept = kept(self, stored.id).await?;
+        let kept = kept(self.0, stored.id).await?;
         let earlier = kept.into_iter().flat_map(|kept| kept.earlier).rev();
         let was = |c: Confirmed| c.of(now.id, &now.agent, &now.session, &now.state, now.failures);
         Ok(earlier.map(was).collect())
     }
 
-    /// Whose session that is, in whatever state.
-    pub async fn pin_of_session(
+    /// Returns conversation and pin of a session, in any state.
+    pub async fn of_session(
         &mut self,
         agent: &str,
         session: &str,
     ) -> Result<Option<(ConversationId, StoredPin)>> {
-        pin_of_session(self, agent, session).await
+        pin_of_session(self.0, agent, session).await
     }
 
-    pub async fn all_pins(&mut self, c: ConversationId) -> Result<Vec<StoredPin>> {
+    pub async fn all(&mut self, c: ConversationId) -> Result<Vec<StoredPin>> {
         let sql = "select * from pins where conversation_id = $1 order by id desc";
-        rows(self, sql, vals![c.uuid()])
+        rows(self.0, sql, vals![c.uuid()])
             .await?
             .iter()
             .map(read)
@@ -324,7 +305,7 @@ impl Read {
     }
 }
 
-/// Whose session that is, in whatever state.
+/// Returns conversation and pin of a session, in any state.
 async fn pin_of_session(
     at: &mut impl Ask,
     agent: &str,
@@ -424,7 +405,7 @@ impl Confirmed {
             agent: agent.clone(),
             session: session.clone(),
             state: state.clone(),
-            seen: Seen {
+            seen: SeenPrefix {
                 value: ScopeValue(self.value),
                 messages: self.messages,
                 summarised,
@@ -455,7 +436,8 @@ pub(crate) async fn kept(at: &mut impl Ask, id: PinId) -> Result<Option<Kept>> {
     Ok(found.and_then(|row| row.maybe_json("confirmed").ok().flatten()))
 }
 
-/// What it was before it became this, not counting what has seen as much; and files that were read.
+/// Returns the states before this one, without a state that has seen as much, and the files that
+/// were read.
 fn earlier_than(kept: Option<Kept>, pin: &Pin) -> (Vec<Confirmed>, Vec<FileMark>) {
     let Some(Kept {
         now,

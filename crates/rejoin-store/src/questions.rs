@@ -1,9 +1,9 @@
-//! What agents ask people, and the turns that wait for it.
+//! Questions of agents to people, and the turns that wait for answers.
 
 use rejoin_core::{Asked, ConversationId, Given, MessageId, QuestionId, QuestionState, TurnId};
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::Result;
 
 #[derive(Debug, Clone)]
@@ -24,13 +24,13 @@ pub struct StoredQuestion {
     pub by: Option<String>,
     pub asked_at: i64,
     pub answered_at: Option<i64>,
-    /// The message that the answer became, because the process that asked was gone.
+    /// Message that the answer became because the process that asked was gone.
     pub answer_message: Option<MessageId>,
-    /// The key under which the answer was sent.
+    /// Idempotency key of the answer.
     pub answer_key: Option<String>,
 }
 
-/// An answer that is to be stored.
+/// An answer to store.
 #[derive(Debug, Clone, Copy)]
 pub struct NewAnswer<'a> {
     pub question: QuestionId,
@@ -42,9 +42,14 @@ pub struct NewAnswer<'a> {
 
 const OF_TURN: &str = "select * from questions where turn_id = $1 order by id";
 
-impl Tx {
-    /// The turn waits from now on.
-    pub async fn add_questions(
+topic! {
+    /// Questions of agents, and their answers.
+    Questions, questions
+}
+
+impl Questions<'_, Tx> {
+    /// Stores questions. The turn waits from now on.
+    pub async fn add(
         &mut self,
         conversation: ConversationId,
         turn: TurnId,
@@ -53,7 +58,7 @@ impl Tx {
         new: &[NewQuestion],
     ) -> Result<()> {
         let sql = "update turns set status = 'waiting' where id = $1 and status in ('running', 'waiting')";
-        self.run(sql, vals![turn.uuid()]).await?;
+        self.0.run(sql, vals![turn.uuid()]).await?;
         let sql = "insert into questions (id, turn_id, conversation_id, attempt, call_id, kind, tool, input, questions, state, asked_at)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10)";
         for NewQuestion { id, asked } in new {
@@ -69,12 +74,12 @@ impl Tx {
                 serde_json::to_string(&asked.questions)?,
                 now,
             ];
-            self.run(sql, values).await?;
+            self.0.run(sql, values).await?;
         }
         Ok(())
     }
 
-    pub async fn answer_question(&mut self, answer: &NewAnswer<'_>) -> Result<()> {
+    pub async fn answer(&mut self, answer: &NewAnswer<'_>) -> Result<()> {
         let sql =
             "update questions set state = 'answered', decision = $2, by = $3, answer_key = $4, answered_at = $5
             where id = $1 and state = 'pending'";
@@ -86,12 +91,12 @@ impl Tx {
             answer.now,
         ];
         let faster = "somebody else has answered it";
-        self.must(sql, values, faster).await
+        self.0.must(sql, values, faster).await
     }
 
-    /// Stores the answer to a question whose process is gone, and the message that it became. Returns false
-    /// if the question has an answer already.
-    pub async fn answer_gone_question(
+    /// Stores the answer to a question whose process is gone, and the message that it became.
+    /// Returns false if the question already has an answer.
+    pub async fn answer_gone(
         &mut self,
         answer: &NewAnswer<'_>,
         message: MessageId,
@@ -108,68 +113,63 @@ impl Tx {
             answer.now,
             message.uuid(),
         ];
-        Ok(self.run(sql, values).await? > 0)
+        Ok(self.0.run(sql, values).await? > 0)
     }
 
-    /// Opens a question again whose answer was a message that is withdrawn.
+    /// Reopens a question whose answer became a message that is now withdrawn.
     pub(crate) async fn withdraw_answer(&mut self, message: MessageId) -> Result<()> {
         let sql =
             "update questions set state = 'gone', decision = null, by = null, answered_at = null,
                 answer_message = null, answer_key = null
             where answer_message = $1";
-        self.run(sql, vals![message.uuid()]).await?;
+        self.0.run(sql, vals![message.uuid()]).await?;
         Ok(())
     }
 
-    pub async fn question(&mut self, id: QuestionId) -> Result<Option<StoredQuestion>> {
+    pub async fn get(&mut self, id: QuestionId) -> Result<Option<StoredQuestion>> {
         let sql = "select * from questions where id = $1";
-        let found = one(self, sql, vals![id.uuid()]).await?;
+        let found = one(self.0, sql, vals![id.uuid()]).await?;
         found.as_ref().map(read).transpose()
     }
 
-    /// If nothing is pending any more, the turn goes on.
-    pub async fn go_on_if_answered(&mut self, turn: TurnId) -> Result<()> {
+    /// Lets the turn continue if no question is pending any more.
+    pub async fn resume_if_answered(&mut self, turn: TurnId) -> Result<()> {
         let sql = "update turns set status = 'running' where id = $1 and status = 'waiting'
             and not exists (select 1 from questions where turn_id = $1 and state = 'pending')";
-        self.run(sql, vals![turn.uuid()]).await?;
+        self.0.run(sql, vals![turn.uuid()]).await?;
         Ok(())
     }
 
-    /// An answer that nobody heard.
-    pub async fn reopen_question(&mut self, turn: TurnId, call: &str) -> Result<()> {
+    /// Reopens a question whose answer never reached the agent.
+    pub async fn reopen(&mut self, turn: TurnId, call: &str) -> Result<()> {
         let sql =
             "update questions set state = 'pending', decision = null, by = null, answered_at = null, answer_key = null
             where turn_id = $1 and call_id = $2 and state = 'answered'";
-        self.run(sql, vals![turn.uuid(), call]).await?;
+        self.0.run(sql, vals![turn.uuid(), call]).await?;
         Ok(())
     }
 
-    /// Whoever asked is gone.
+    /// Marks pending questions as `gone`: the process that asked has ended.
     pub async fn forget_pending(&mut self, turn: TurnId) -> Result<()> {
         let sql = "update questions set state = 'gone' where turn_id = $1 and state = 'pending'";
-        self.run(sql, vals![turn.uuid()]).await?;
+        self.0.run(sql, vals![turn.uuid()]).await?;
         Ok(())
-    }
-
-    /// In the order in which they were asked.
-    pub async fn questions(&mut self, turn: TurnId) -> Result<Vec<StoredQuestion>> {
-        of_turn(self, turn).await
     }
 }
 
-impl Read {
-    /// In the order in which they were asked.
-    pub async fn questions(&mut self, turn: TurnId) -> Result<Vec<StoredQuestion>> {
-        of_turn(self, turn).await
+impl<C: Ask> Questions<'_, C> {
+    /// Lists the questions of a turn in the order in which they were asked.
+    pub async fn of(&mut self, turn: TurnId) -> Result<Vec<StoredQuestion>> {
+        of_turn(self.0, turn).await
     }
 
     pub async fn is_waiting(&mut self, turn: TurnId) -> Result<bool> {
         let sql = "select 1 as found from turns where id = $1 and status = 'waiting'";
-        Ok(one(self, sql, vals![turn.uuid()]).await?.is_some())
+        Ok(one(self.0, sql, vals![turn.uuid()]).await?.is_some())
     }
 
-    /// Turns that wait for a person, longest first; and those that were lost while they did, as long as
-    /// nothing was said in their conversation since.
+    /// Lists the turns that wait for a person, longest wait first, and turns that were lost while
+    /// waiting, unless their conversation has a newer turn.
     pub async fn waiting_turns(&mut self) -> Result<Vec<TurnId>> {
         let sql = "select id from turns where status in ('running', 'waiting') and status = 'waiting'
             union
@@ -177,7 +177,7 @@ impl Read {
             where q.state = 'gone' and t.id = q.turn_id and t.status = 'lost'
                 and not exists (select 1 from turns n where n.conversation_id = t.conversation_id and n.id > t.id)
             order by id";
-        let found = rows(self, sql, vec![]).await?;
+        let found = rows(self.0, sql, vec![]).await?;
         found
             .iter()
             .map(|row| Ok(TurnId::from_uuid(row.id("id")?)))

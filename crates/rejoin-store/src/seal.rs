@@ -1,9 +1,9 @@
-//! What a chunk is when it is stored: packed, encrypted if there is a key, and checked when it is
-//! opened. Stored bytes are foreign bytes: nothing in them decides how much is allocated.
+//! Stored form of a chunk: packed, encrypted if there is a key, and checked when opened. Stored
+//! bytes are untrusted: no value in them decides how much memory is allocated.
 //!
-//! `form (1) · check (8) · rest`. The check covers form and rest, so that rot is told apart from a
-//! wrong key, and by anybody. The rest is the packed chunk, or with a key
-//! `key id (8) · nonce (24) · ciphertext and tag`.
+//! `form (1) · check (8) · rest`. The check covers form and rest, so that bit rot can be told from
+//! a wrong key, even without the key. The rest is the packed chunk, or with a key `key id (8) ·
+//! nonce (24) · ciphertext and tag`.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,9 +12,11 @@ use std::sync::Arc;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
+use rejoin_core::hex;
+
 use crate::chunks::LARGEST as LONGEST_CHUNK;
 
-/// What the stored form can add: form, check, key id, nonce, tag.
+/// Maximum length of a sealed chunk: form, check, key id, nonce and tag in addition to the chunk.
 pub(crate) const LONGEST_SEALED: usize = LONGEST_CHUNK + 1 + CHECK + KEY_ID + NONCE + 16;
 
 const CHECK: usize = 8;
@@ -31,11 +33,11 @@ const SECRET_PACKED: u8 = 0x51;
 /// Names, seals and opens chunks. Cheap to clone.
 #[derive(Clone)]
 pub struct Sealer {
-    /// The current one first; empty: not encrypted.
+    /// Keys, the current one first. Empty: no encryption.
     keys: Arc<[Key]>,
 }
 
-/// Why stored bytes are not the chunk they should be.
+/// Reason for rejecting stored bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsealed {
     #[error("{0}")]
@@ -51,7 +53,7 @@ impl Sealer {
         }
     }
 
-    /// Seals with the current key; opens what older ones sealed, and what none did.
+    /// Seals with the current key. Opens chunks sealed with an older key or without one.
     pub fn with_keys(current: &[u8; 32], older: &[[u8; 32]]) -> Self {
         Self {
             keys: std::iter::once(current)
@@ -61,17 +63,18 @@ impl Sealer {
         }
     }
 
-    /// Of the current key; none: not encrypted.
+    /// Returns the id of the current key. `None`: no encryption.
     pub fn key_id(&self) -> Option<String> {
         self.keys.first().map(|key| hex(&key.id))
     }
 
-    /// What a chunk is called. With a key it tells nobody without it what the chunk holds.
+    /// Returns the name of a chunk. Without the key, a name reveals nothing about the content.
     pub fn name(&self, plain: &[u8]) -> [u8; 32] {
         name(self.keys.first(), plain)
     }
 
-    /// What is stored. The same chunk and key give the same bytes, so writing twice is harmless.
+    /// Returns the bytes to store. The same chunk and key give the same bytes, so writing twice is
+    /// harmless.
     pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
         let packed = pack(plain);
         let (form, body) = match &packed {
@@ -92,7 +95,7 @@ impl Sealer {
         }
     }
 
-    /// The chunk with that name and length, or why these bytes are not it.
+    /// Returns the chunk with that name and length, or the reason why these bytes are not it.
     pub fn open(
         &self,
         expected: &[u8; 32],
@@ -173,7 +176,7 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// Derived from what the user gave: one key per use.
+/// Keys derived from the user's key, one per use.
 struct Key {
     id: [u8; KEY_ID],
     names: [u8; 32],
@@ -198,8 +201,8 @@ impl Key {
         *blake3::keyed_hash(&self.names, plain).as_bytes()
     }
 
-    /// A function of all that is encrypted under it, so no two messages share one, and none has
-    /// to be drawn.
+    /// Returns a nonce that depends on everything encrypted under it. So no two messages share one,
+    /// and no random number is needed.
     fn nonce(&self, form: u8, name: &[u8; 32], body: &[u8]) -> [u8; NONCE] {
         let mut hash = blake3::Hasher::new_keyed(&self.nonces);
         hash.update(&associated(form, name)).update(body);
@@ -215,12 +218,12 @@ impl Key {
             aad: &aad,
         };
         let secret = self.cipher.encrypt(&XNonce::from(*nonce), payload);
-        // Refuses only what is longer than 256 GiB; what is empty opens as damaged, never as text.
+        // Fails only for more than 256 GiB. An empty result opens as damaged, never as text.
         secret.unwrap_or_default()
     }
 }
 
-/// What a ciphertext is bound to: moved under another name it does not open.
+/// Returns the associated data of a ciphertext. Under another name it does not open.
 fn associated(form: u8, name: &[u8; 32]) -> [u8; 33] {
     let mut aad = [form; 33];
     aad[1..].copy_from_slice(name);
@@ -253,18 +256,19 @@ fn framed(form: u8, rest: &[&[u8]]) -> Vec<u8> {
     sealed
 }
 
-/// None: not smaller, or the packer refuses; then it is stored as it is.
+/// Packs a chunk. `None` if the result is not smaller or the packer fails; then the chunk is stored
+/// as it is.
 fn pack(plain: &[u8]) -> Option<Vec<u8>> {
     type Packer = zstd::bulk::Compressor<'static>;
     thread_local! {
-        /// Making one costs more than packing a chunk.
+        /// Creating a packer costs more than packing a chunk.
         static PACKER: RefCell<Option<Packer>> = RefCell::new(Packer::new(LEVEL).ok());
     }
     let packed = PACKER.with_borrow_mut(|packer| packer.as_mut()?.compress(plain).ok());
     packed.filter(|packed| packed.len() < plain.len())
 }
 
-/// At most `length` bytes, whatever the frame says of itself.
+/// Unpacks at most `length` bytes, regardless of the size that the frame claims.
 fn unpack(packed: &[u8], length: usize) -> Result<Vec<u8>, Unsealed> {
     type Unpacker = zstd::bulk::Decompressor<'static>;
     thread_local! {
@@ -277,16 +281,6 @@ fn unpack(packed: &[u8], length: usize) -> Result<Vec<u8>, Unsealed> {
         Some(Err(_)) => Err(Unsealed::Damaged("it does not unpack to what was kept")),
         None => Err(Unsealed::Damaged("there is no memory to unpack it")),
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Full text, by the engine's own facility.
+//! Full text search with the engine's own facility.
 
 mod postgres;
 
@@ -10,7 +10,7 @@ use crate::engine::Connection;
 use crate::error::Result;
 use crate::messages::role_of;
 
-/// A message that holds the words.
+/// A message that contains the words.
 #[derive(Debug, Clone)]
 pub struct Hit {
     pub conversation: ConversationId,
@@ -18,16 +18,16 @@ pub struct Hit {
     pub seq: i64,
     pub role: Role,
     pub agent: Option<String>,
-    /// Around the words, which stand between [`HIT_BEGINS`] and [`HIT_ENDS`].
+    /// Text around the words, which are enclosed in [`HIT_BEGINS`] and [`HIT_ENDS`].
     pub snippet: String,
     pub created_at: i64,
 }
 
-/// Control characters: no message that reaches a screen holds any.
+/// Control characters: no message that reaches a screen contains any.
 pub const HIT_BEGINS: char = '\u{2}';
 pub const HIT_ENDS: char = '\u{3}';
 
-/// What to look for.
+/// Parameters of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
     pub namespace: String,
@@ -37,50 +37,69 @@ pub struct Search {
     pub limit: i64,
 }
 
-/// So many of the newest hits are ranked: to rank all of them would take longer the more there are.
+/// Number of newest hits to rank: ranking all of them would take longer the more there are.
 const RANKED: i64 = 50;
 
-/// Words of fewer bytes are not looked for as beginnings of others: too many begin so. One letter of a script
-/// that writes without spaces is longer.
+/// Minimum length in bytes of a word that is also searched as a prefix: too many words begin with a
+/// shorter one. One letter of a script without spaces is longer.
 const BEGINS: usize = 3;
 
-/// So many words that begin with one are looked for.
+/// Maximum number of words to search for one prefix.
 const WORDS: usize = 64;
 
-/// Ranks by how often the words occur for the length of the text, and not by the engine's own `rank`, which
-/// weighs words by the messages of all namespaces. Each occurrence adds one character to the highlight. The
-/// engine gives hits newest first, and reads no more than are taken.
-const FOUND: &str = "select id, n, conversation_id, seq, role, agent, created_at from (
+/// Ranks by the number of occurrences relative to the length of the text, and not by the engine's
+/// own `rank`, which weighs words by the messages of all namespaces. Each occurrence adds one
+/// character to the highlight. The engine returns hits newest first, and reads no more than are
+/// taken.
+macro_rules! found {
+    ($also:literal, $which:literal) => {
+        concat!(
+            "select id, n, conversation_id, seq, role, agent, created_at from (
         select m.id, m.n, m.conversation_id, m.seq, m.role, m.agent, m.created_at,
             length(highlight(messages_text, 0, char(2), '')) - length(m.text) as times,
             length(m.text) as size
-        from messages_text cross join messages m cross join conversations c
-        where messages_text match $1 and m.n = messages_text.rowid and c.id = m.conversation_id
-          and m.removed_at is null and m.seq is not null
-          and c.redirect_to is null and ($2 is null or c.workdir = $2)
-          and messages_text.rowid >= $5 and c.namespace = $6 and ($7 is null or m.agent = $7)
+        from messages_text cross join messages m ",
+            $also,
+            " where messages_text match $1 and messages_text.rowid > $2 and messages_text.rowid < $3
+          and m.n = messages_text.rowid and m.removed_at is null and m.seq is not null ",
+            $which,
+            "
         order by messages_text.rowid desc limit $4
     )
-    order by times * 1000 / (size + 400) desc, n desc limit $3 /* sort: of the newest hits */";
+    order by times * 1000 / (size + 400) desc, n desc limit $5 /* sort: of the newest hits */"
+        )
+    };
+}
 
-/// How many of the newest hits there are, of all namespaces, and the oldest of them.
-const NEWEST: &str = "select count(*) as hits, min(n) as lowest from (
-        select rowid as n from messages_text where messages_text match $1 order by rowid desc limit $2)";
+const FOUND: &str = found!("", "");
+const FOUND_IN_WORKDIR: &str = found!(
+    "cross join conversations c",
+    "and c.id = m.conversation_id and c.workdir = $6"
+);
 
-/// So many of them are looked at. Only if most are of others the engine is asked for those of the namespace,
-/// for which it has to read more.
-const LOOKED_AT: i64 = 4 * RANKED;
+/// Part of the index with the messages of a namespace: numbers above the first and below the
+/// second.
+type Range = (i64, i64);
+
+/// Size of the range of a namespace. The migrations use the same number.
+const RANGE: i64 = 1 << 40;
+
+/// A word is frequent if this many of the namespace's newest messages contain [`RANKED`] hits.
+const FREQUENT: i64 = 2_000;
 
 impl Read {
-    /// Returns the best of the newest hits in the namespace. Every word must be there; where that gives too
-    /// few, each as the beginning of one.
+    /// Returns the best of the newest hits in the namespace. Every word must occur; if that gives
+    /// too few hits, each word also counts as a prefix.
     pub async fn search(&mut self, search: &Search) -> Result<Vec<Hit>> {
         if let Connection::Postgres(_) = self.connection()? {
             return postgres::search(self, search).await;
         }
+        let Some(range) = self.range_of(&search.namespace).await? else {
+            return Ok(vec![]);
+        };
         let (mut found, mut asked) = (vec![], String::new());
         for begins in [false, true] {
-            let words = self.words(&search.text, begins).await?;
+            let words = self.words(&search.text, begins, range).await?;
             if words.is_empty() {
                 return Ok(vec![]);
             }
@@ -88,7 +107,7 @@ impl Read {
                 break;
             }
             asked = words;
-            found = self.newest(search, &asked).await?;
+            found = self.newest(search, &asked, range).await?;
             if found.len() as i64 >= search.limit {
                 break;
             }
@@ -101,35 +120,35 @@ impl Read {
         Ok(hits)
     }
 
-    /// Returns the newest hits of the namespace, best first.
-    async fn newest(&mut self, search: &Search, words: &str) -> Result<Vec<Row>> {
-        let everywhere = format!("text : ({words})");
-        let newest = one(self, NEWEST, vals![everywhere.as_str(), LOOKED_AT]).await?;
-        let (hits, lowest) = match newest {
-            Some(row) => (row.int("hits")?, row.maybe_int("lowest")?.unwrap_or(0)),
-            None => (0, 0),
-        };
-        let values = |words: &str, lowest: i64| {
-            vals![
-                words,
-                search.workdir.clone(),
-                search.limit,
-                search.limit.max(RANKED),
-                lowest,
-                search.namespace.as_str(),
-                search.agent.clone(),
-            ]
-        };
-        let found = rows(self, FOUND, values(&everywhere, lowest)).await?;
-        if found.len() as i64 >= search.limit || hits < LOOKED_AT {
-            return Ok(found);
-        }
-        rows(self, FOUND, values(&within(search, words), 0)).await
+    /// Returns the numbers of the messages of a namespace. `None`: it has no message.
+    async fn range_of(&mut self, namespace: &str) -> Result<Option<Range>> {
+        let sql = "select base from spaces where name = $1";
+        let row = one(self, sql, vals![namespace]).await?;
+        let base = row.map(|row| row.int("base")).transpose()?;
+        Ok(base.map(|base| (base, base + RANGE)))
     }
 
-    /// Every word quoted, so that none of it is taken for an operator of the engine. `begins`: with the words
-    /// that begin so.
-    async fn words(&mut self, text: &str, begins: bool) -> Result<String> {
+    /// Returns the newest hits of the namespace, best first.
+    async fn newest(&mut self, search: &Search, words: &str, range: Range) -> Result<Vec<Row>> {
+        let words = match &search.agent {
+            Some(agent) => {
+                let agent = rejoin_core::hex(agent.as_bytes());
+                format!("text : ({words}) AND space : (\"by{agent}\")")
+            }
+            None => format!("text : ({words})"),
+        };
+        let ranked = search.limit.max(RANKED);
+        let mut values = vals![words, range.0, range.1, ranked, search.limit];
+        let Some(workdir) = &search.workdir else {
+            return rows(self, FOUND, values).await;
+        };
+        values.extend(vals![workdir.as_str()]);
+        rows(self, FOUND_IN_WORKDIR, values).await
+    }
+
+    /// Quotes every word, so that none is taken for an operator of the engine. `begins`: adds the
+    /// words that begin with it.
+    async fn words(&mut self, text: &str, begins: bool, range: Range) -> Result<String> {
         let mut quoted = vec![];
         for Term { text, begins: may } in terms(text) {
             let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -137,7 +156,7 @@ impl Read {
                 (false, _) => format!("\"{text}\""),
                 (true, false) => format!("\"{text}\"*"),
                 (true, true) => {
-                    let known = self.beginning(&text.to_ascii_lowercase()).await?;
+                    let known = self.beginning(&text.to_ascii_lowercase(), range).await?;
                     let known = known.iter().map(|word| format!("\"{word}\""));
                     let any = known.collect::<Vec<_>>().join(" OR ");
                     if any.is_empty() {
@@ -151,9 +170,12 @@ impl Read {
         Ok(quoted.join(" AND "))
     }
 
-    /// Returns words that begin so, in the order of letters. The engine would read all messages that hold one
-    /// of them; if it is given the words, it reads the newest.
-    async fn beginning(&mut self, prefix: &str) -> Result<Vec<String>> {
+    /// Returns words with this prefix, in alphabetical order. For a prefix the engine would read
+    /// all messages that contain one of them; given the words, it reads only the newest.
+    ///
+    /// Stops at a frequent word: the engine reads all its places to find the word behind it, and
+    /// the newest hits are those of the frequent word anyway.
+    async fn beginning(&mut self, prefix: &str, range: Range) -> Result<Vec<String>> {
         let sql = "select term from messages_words where term >= $1 and term < $2 limit 1";
         let mut words: Vec<String> = vec![];
         let mut from = prefix.to_owned();
@@ -164,9 +186,25 @@ impl Read {
             };
             let word = row.text("term")?;
             from = format!("{word}\u{1}");
+            let frequent = self.is_frequent(&word, range).await?;
             words.push(word);
+            if frequent {
+                break;
+            }
         }
         Ok(words)
+    }
+
+    async fn is_frequent(&mut self, word: &str, range: Range) -> Result<bool> {
+        let sql = "select count(*) as hits, max(n) - min(n) as among from (
+                select rowid as n from messages_text where messages_text match $1 and rowid > $2 and rowid < $3
+                order by rowid desc limit $4)";
+        let word = format!("text : \"{word}\"");
+        let row = one(self, sql, vals![word, range.0, range.1, RANKED]).await?;
+        row.map_or(Ok(false), |row| {
+            let among = row.maybe_int("among")?.unwrap_or(i64::MAX);
+            Ok(row.int("hits")? == RANKED && among < FREQUENT)
+        })
     }
 
     async fn snippet(&mut self, words: &str, n: i64) -> Result<String> {
@@ -177,9 +215,15 @@ impl Read {
     }
 }
 
-/// Returns the statements that are put together of pieces.
+/// Returns the statements that are composed of pieces.
 pub(crate) fn composed() -> Vec<&'static str> {
-    vec![postgres::FOUND, postgres::AS_SAID, postgres::AS_FOUND]
+    vec![
+        FOUND,
+        FOUND_IN_WORKDIR,
+        postgres::FOUND,
+        postgres::AS_SAID,
+        postgres::AS_FOUND,
+    ]
 }
 
 fn hit(row: &Row, snippet: String) -> Result<Hit> {
@@ -194,8 +238,7 @@ fn hit(row: &Row, snippet: String) -> Result<Hit> {
     })
 }
 
-/// What to look for, term by term. What stands in quotes is one phrase; else a term is the beginning
-/// of a word.
+/// A term of a search. Quoted text is a phrase; any other term may be the beginning of a word.
 struct Term {
     text: String,
     begins: bool,
@@ -220,18 +263,4 @@ fn terms(text: &str) -> Vec<Term> {
     }
     terms.retain(|term| term.text.chars().any(char::is_alphanumeric));
     terms
-}
-
-/// Those words in the messages of a namespace, and of an agent.
-fn within(search: &Search, words: &str) -> String {
-    let digit = |half: u8| char::from_digit(u32::from(half), 16);
-    let hex = |name: &str| {
-        let halves = name.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
-        halves.filter_map(digit).collect::<String>()
-    };
-    let mut space = format!("\"ns{}\"", hex(&search.namespace));
-    if let Some(agent) = &search.agent {
-        space = format!("{space} \"by{}\"", hex(agent));
-    }
-    format!("text : ({words}) AND space : ({space})")
 }

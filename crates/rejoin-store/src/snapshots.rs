@@ -1,54 +1,54 @@
-//! What a session was, file by file: which chunks it is made of, and what was known of it. Added in
-//! the transaction that confirms it, when its chunks are already there.
+//! Snapshots of sessions: the chunks of every file, and the known facts about the session. Added in
+//! the transaction that confirms the session, when its chunks are already stored.
 
 use rejoin_core::{
-    AgentName, ConversationId, Pin, PinId, PinState, ScopeValue, Seen, SessionId, SnapshotId,
+    AgentName, ConversationId, Pin, PinId, PinState, ScopeValue, SeenPrefix, SessionId, SnapshotId,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::IN_DATABASE;
 use crate::chunks::{ChunkList, ChunkRef};
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::{Error, Result};
 use crate::pins::Confirmed;
 use crate::sweep::GRACE;
 
-/// The form manifests have today.
+/// Current format of manifests.
 pub(crate) const FORMAT: u32 = 1;
-/// More than that is no manifest of ours: a session of 10 GiB has one of 25 MiB.
+/// Maximum length of a manifest. A session of 10 GiB has one of 25 MiB.
 const LONGEST: usize = 64 * 1024 * 1024;
 
-/// Everything needed to put a session back, and to know that it is the one.
+/// All data needed to restore a session and to verify it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u32,
     pub agent: AgentName,
     pub session: SessionId,
-    /// Which key its chunks are sealed with; none: they are not encrypted.
+    /// Id of the key that sealed its chunks. `None`: not encrypted.
     #[serde(default)]
     pub key: Option<String>,
-    /// The session itself comes first.
+    /// Files of the session. The session file itself comes first.
     pub files: Vec<ManifestFile>,
-    /// What was known of it: the value of the history it has seen, folder, version, machine.
+    /// Known facts: value of the history seen, folder, version, machine.
     pub(crate) confirmed: Confirmed,
 }
 
-/// One file. Its path is evidence: where it is put is found out anew.
+/// A file. Its path is only evidence: the location is derived anew on restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestFile {
-    /// Which part of the session it belongs to; empty: the session itself.
+    /// Part of the session that the file belongs to. Empty: the session itself.
     pub part: String,
-    /// Beneath that part; of the session itself, beneath the agent's home.
+    /// Path relative to that part; for the session itself, relative to the agent's home.
     pub path: String,
     pub length: u64,
     pub mode: u32,
-    /// As in a [`FileMark`](rejoin_core::FileMark).
+    /// Hash as in a [`FileMark`](rejoin_core::FileMark).
     pub hash: String,
     pub chunks: ChunkList,
 }
 
-/// A snapshot, as it lies in the store.
+/// A snapshot as stored.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub id: SnapshotId,
@@ -56,60 +56,60 @@ pub struct Snapshot {
     pub pin: PinId,
     pub agent: AgentName,
     pub session: SessionId,
-    /// Taken in the middle of a turn: only what was confirmed before that is used of it.
+    /// True if taken in the middle of a turn. Only the part confirmed before the turn is used.
     pub open: bool,
     pub value: ScopeValue,
     pub messages: u64,
     pub last_seq: i64,
-    /// Bytes of its files, and of the chunks that were new with it.
+    /// Bytes of its files. `added`: bytes of the chunks that were new with it.
     pub length: u64,
     pub added: u64,
     pub machine: String,
-    /// The user wants it kept.
+    /// True if the user pinned it.
     pub kept: bool,
     pub taken_at: i64,
-    /// When and why it was given up; its manifest is gone then.
+    /// Time and reason of its expiry. The manifest is then gone.
     pub expired: Option<(i64, String)>,
-    /// As it was written, to be read by [`Snapshot::manifest`].
+    /// Bytes of the manifest as written; read by [`Snapshot::manifest`].
     bytes: Option<Vec<u8>>,
     digest: [u8; 32],
 }
 
-/// A session that is about to become a snapshot: its chunks are kept.
+/// A captured session whose chunks are stored and that is about to become a snapshot.
 #[derive(Debug, Clone, Default)]
-pub struct Captured {
+pub struct CapturedSession {
     pub files: Vec<ManifestFile>,
     pub key: Option<String>,
-    /// Bytes of the chunks that were new.
+    /// Bytes of the new chunks.
     pub added: u64,
-    /// Chunks that are still to be written, with the row.
-    pub pending: Vec<Sealed>,
-    /// The snapshot whose chunks it takes for granted.
+    /// Chunks that are still to be written, together with the row.
+    pub pending: Vec<StoredChunk>,
+    /// Snapshot whose chunks it relies on.
     pub based_on: Option<SnapshotId>,
-    /// When it first relied on a chunk.
+    /// Time at which it first relied on a chunk.
     pub began: Option<i64>,
 }
 
-/// Where the bytes of a chunk lie.
+/// Location of a chunk's bytes.
 #[derive(Debug)]
 pub(crate) enum Body {
     Here(Vec<u8>),
-    /// In that object store, as that copy.
+    /// In an object store, as this copy.
     Object {
         copy: u32,
         place: String,
     },
 }
 
-/// A chunk in the form in which it is kept.
+/// A chunk in its stored form.
 #[derive(Debug, Clone)]
-pub struct Sealed {
+pub struct StoredChunk {
     pub name: [u8; 32],
     pub length: u32,
     pub body: Vec<u8>,
 }
 
-/// A manifest that cannot be used.
+/// Reason for rejecting a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("it was swept")]
@@ -121,7 +121,8 @@ pub enum Unusable {
 }
 
 impl Manifest {
-    /// Without what was added since it was confirmed; none: what was confirmed is not in it.
+    /// Removes everything that was added after the confirmed state. `None` if the confirmed part is
+    /// incomplete.
     #[must_use]
     pub fn cut_back(mut self) -> Option<Self> {
         let mark = self.confirmed.files.first()?;
@@ -142,7 +143,8 @@ impl Manifest {
 }
 
 impl Snapshot {
-    /// What it holds, if that is still what was written.
+    /// Reads the manifest. Fails if it expired, differs from the bytes written, or has a newer
+    /// format.
     pub fn manifest(&self) -> std::result::Result<Manifest, Unusable> {
         let bytes = self.bytes.as_ref().ok_or(Unusable::Expired)?;
         if *blake3::hash(bytes).as_bytes() != self.digest {
@@ -172,8 +174,8 @@ impl Snapshot {
         Ok(manifest)
     }
 
-    pub fn seen(&self, manifest: &Manifest) -> Seen {
-        Seen {
+    pub fn seen(&self, manifest: &Manifest) -> SeenPrefix {
+        SeenPrefix {
             value: self.value,
             messages: self.messages,
             summarised: manifest.confirmed.summarised(),
@@ -182,33 +184,38 @@ impl Snapshot {
         }
     }
 
-    /// The pin as it was then.
+    /// Returns the pin as it was then.
     pub fn pin(&self, manifest: &Manifest, state: &PinState, failures: u32) -> Pin {
         let confirmed = manifest.confirmed.clone();
         let mut pin = confirmed.of(self.pin, &self.agent, &self.session, state, failures);
-        // Places change when histories are merged; the row is told.
+        // Positions change when histories are merged, and only the row is updated.
         pin.seen = self.seen(manifest);
         pin
     }
 }
 
-/// A snapshot that is about to be added.
+/// Parameters of a new snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSnapshot<'a> {
     pub id: SnapshotId,
     pub conversation: ConversationId,
-    /// The session as confirmed.
+    /// Session as confirmed.
     pub pin: &'a Pin,
-    pub captured: &'a Captured,
+    pub captured: &'a CapturedSession,
     pub open: bool,
     pub now: i64,
 }
 
-impl Tx {
-    /// False: what it takes for granted was swept meanwhile, or missed.
-    pub async fn add_snapshot(&mut self, new: &NewSnapshot<'_>) -> Result<bool> {
+topic! {
+    /// Snapshots of sessions, and the rows of their chunks.
+    Snapshots, snapshots
+}
+
+impl Snapshots<'_, Tx> {
+    /// Adds a snapshot. Returns false if chunks it relies on were swept or found missing meanwhile.
+    pub async fn add(&mut self, new: &NewSnapshot<'_>) -> Result<bool> {
         let NewSnapshot { pin, captured, .. } = new;
-        // A machine may have slept meanwhile while another one swept.
+        // The machine may have slept while another one swept.
         if captured
             .began
             .is_some_and(|began| new.now - began > GRACE / 2)
@@ -216,17 +223,18 @@ impl Tx {
             return Ok(false);
         }
         if let Some(base) = captured.based_on {
-            // Held on to until this is committed: whoever expires it waits, and sees what we add.
+            // Locks the row until this is committed: a process that expires it waits, and sees the
+            // new snapshot.
             let sql = "update snapshots set kept = kept where id = $1 and manifest is not null";
-            if self.run(sql, vals![base.uuid()]).await? == 0 {
+            if self.0.run(sql, vals![base.uuid()]).await? == 0 {
                 return Ok(false);
             }
         }
         self.put_chunks(&captured.pending, new.now).await?;
-        // Whatever the clocks of those who sweep say: what is named is there.
+        // Independent of the clocks of sweeping processes: every named chunk must exist.
         let files = captured.files.iter();
         let named: Vec<ChunkRef> = files.flat_map(|file| file.chunks.0.clone()).collect();
-        if !self.all_there(&named).await? {
+        if !self.0.all_there(&named).await? {
             return Ok(false);
         }
         let manifest = Manifest {
@@ -262,22 +270,23 @@ impl Tx {
             pin.machine.as_str(),
             new.now
         ];
-        self.run(sql, values).await?;
+        self.0.run(sql, values).await?;
         Ok(true)
     }
 
-    /// Those of turns that ran, when what they serve for is there confirmed. `all`: whatever they hold.
-    pub async fn forget_open_snapshots(&mut self, pin: PinId, all: bool) -> Result<()> {
+    /// Deletes snapshots of running turns whose state a confirmed snapshot also holds. `all`:
+    /// deletes them in any case.
+    pub async fn forget_open(&mut self, pin: PinId, all: bool) -> Result<()> {
         let sql = "delete from snapshots where pin_id = $1 and state = 'open' and kept = 0
             and ($2 = 1 or exists (select 1 from snapshots other
                 where other.pin_id = $1 and other.state = 'confirmed' and other.manifest is not null
                 and other.value = snapshots.value))";
-        self.run(sql, vals![pin.uuid(), i64::from(all)]).await?;
+        self.0.run(sql, vals![pin.uuid(), i64::from(all)]).await?;
         Ok(())
     }
 
-    /// Chunks, each once. One that is there is as good as new.
-    pub(crate) async fn put_chunks(&mut self, chunks: &[Sealed], now: i64) -> Result<()> {
+    /// Stores chunks, each once. An existing chunk is marked as used now.
+    pub(crate) async fn put_chunks(&mut self, chunks: &[StoredChunk], now: i64) -> Result<()> {
         for chunk in chunks {
             let body = chunk.body.clone();
             self.put_chunk(&chunk.name, chunk.length, body.len(), Body::Here(body), now)
@@ -303,36 +312,33 @@ impl Tx {
         };
         let (length, stored) = (i64::from(length), stored as i64);
         let values = vals![*name, place, length, stored, body, copy, now];
-        self.run(sql, values).await?;
+        self.0.run(sql, values).await?;
         Ok(())
     }
 
-    pub async fn snapshot(&mut self, id: SnapshotId) -> Result<Option<Snapshot>> {
-        snapshot(self, id).await
-    }
-
-    /// Why the newest confirmation is not saved; none: it is.
+    /// Stores the reason why the newest confirmed state is not saved. `None`: it is saved.
     pub async fn set_unsaved(&mut self, pin: PinId, why: Option<&str>) -> Result<()> {
         let sql = "update pins set unsaved = $2 where id = $1";
-        self.run(sql, vals![pin.uuid(), why]).await?;
+        self.0.run(sql, vals![pin.uuid(), why]).await?;
         Ok(())
     }
 
-    /// The user wants it kept, or no longer. False: there is none.
-    pub async fn keep_snapshot(&mut self, id: SnapshotId, kept: bool) -> Result<bool> {
+    /// Pins or unpins a snapshot. Returns false if it does not exist or has expired.
+    pub async fn keep(&mut self, id: SnapshotId, kept: bool) -> Result<bool> {
         let sql = "update snapshots set kept = $2 where id = $1 and manifest is not null";
-        Ok(self.run(sql, vals![id.uuid(), i64::from(kept)]).await? > 0)
+        Ok(self.0.run(sql, vals![id.uuid(), i64::from(kept)]).await? > 0)
     }
 
-    /// Gives its manifest up; that it was there stays known.
-    /// False: it was given up already, is gone, or the user wants it kept.
-    pub async fn expire_snapshot(&mut self, id: SnapshotId, why: &str, now: i64) -> Result<bool> {
+    /// Deletes the manifest of a snapshot and keeps the row. Returns false if it has expired
+    /// already, does not exist, or is pinned.
+    pub async fn expire(&mut self, id: SnapshotId, why: &str, now: i64) -> Result<bool> {
         let sql = "update snapshots set manifest = null, expired_at = $2, expired_why = $3
             where id = $1 and manifest is not null and kept = 0";
-        Ok(self.run(sql, vals![id.uuid(), now, why]).await? > 0)
+        Ok(self.0.run(sql, vals![id.uuid(), now, why]).await? > 0)
     }
 
-    /// Forgets a chunk that nobody relied on since. The caller has looked that no manifest names it.
+    /// Deletes a chunk that was not used since `before`. The caller has checked that no manifest
+    /// names it.
     pub(crate) async fn remove_chunk(
         &mut self,
         name: &[u8; 32],
@@ -340,38 +346,34 @@ impl Tx {
         before: i64,
     ) -> Result<bool> {
         let sql = "delete from chunks where name = $1 and place = $2 and at < $3";
-        Ok(self.run(sql, vals![*name, place, before]).await? > 0)
+        Ok(self.0.run(sql, vals![*name, place, before]).await? > 0)
     }
 }
 
-impl Read {
-    pub async fn snapshot(&mut self, id: SnapshotId) -> Result<Option<Snapshot>> {
-        snapshot(self, id).await
+impl<C: Ask> Snapshots<'_, C> {
+    pub async fn get(&mut self, id: SnapshotId) -> Result<Option<Snapshot>> {
+        snapshot(self.0, id).await
     }
 
-    /// Of one session, newest first; those that are gone too.
-    pub async fn snapshots_of_pin(&mut self, pin: PinId, most: i64) -> Result<Vec<Snapshot>> {
+    /// Lists the snapshots of one session, newest first, including expired ones.
+    pub async fn of_pin(&mut self, pin: PinId, most: i64) -> Result<Vec<Snapshot>> {
         let sql = "select * from snapshots where pin_id = $1 order by id desc limit $2";
-        let found = rows(self, sql, vals![pin.uuid(), most]).await?;
+        let found = rows(self.0, sql, vals![pin.uuid(), most]).await?;
         found.iter().map(read).collect()
     }
 
-    /// Of one conversation, newest first; those that are gone too.
-    pub async fn snapshots_of(&mut self, c: ConversationId) -> Result<Vec<Snapshot>> {
+    /// Lists the snapshots of one conversation, newest first, including expired ones.
+    pub async fn of(&mut self, c: ConversationId) -> Result<Vec<Snapshot>> {
         let sql = "select * from snapshots where conversation_id = $1 order by id desc";
-        let found = rows(self, sql, vals![c.uuid()]).await?;
+        let found = rows(self.0, sql, vals![c.uuid()]).await?;
         found.iter().map(read).collect()
     }
 
-    /// All there are, oldest first, a page after `after` at a time.
-    pub async fn snapshots_after(
-        &mut self,
-        after: Option<SnapshotId>,
-        most: i64,
-    ) -> Result<Vec<Snapshot>> {
+    /// Lists all snapshots after `after`, oldest first, one page at a time.
+    pub async fn after(&mut self, after: Option<SnapshotId>, most: i64) -> Result<Vec<Snapshot>> {
         let sql = "select * from snapshots where id > $1 order by id limit $2";
         let found = rows(
-            self,
+            self.0,
             sql,
             vals![after.map_or(uuid::Uuid::nil(), SnapshotId::uuid), most],
         )
@@ -379,10 +381,10 @@ impl Read {
         found.iter().map(read).collect()
     }
 
-    /// Sessions that were confirmed and are in no snapshot, and why.
+    /// Lists the confirmed sessions that are in no snapshot, with the reason.
     pub async fn unsaved(&mut self) -> Result<Vec<(ConversationId, PinId, String)>> {
         let sql = "select id, conversation_id, unsaved from pins where unsaved is not null and state = 'confirmed' order by id desc";
-        let found = rows(self, sql, vals![]).await?;
+        let found = rows(self.0, sql, vals![]).await?;
         let one = |row: &Row| {
             let c = ConversationId::from_uuid(row.id("conversation_id")?);
             Ok((c, PinId::from_uuid(row.id("id")?), row.text("unsaved")?))
@@ -394,7 +396,7 @@ impl Read {
 pub(crate) async fn read_all(
     at: &mut impl Ask,
     sql: &'static str,
-    values: Vec<crate::db::Val>,
+    values: Vec<crate::db::SqlValue>,
 ) -> Result<Vec<Snapshot>> {
     rows(at, sql, values).await?.iter().map(read).collect()
 }

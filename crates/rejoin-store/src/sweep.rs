@@ -1,58 +1,59 @@
-//! What is no longer kept: first a plan that can be shown, then the doing.
+//! Removes snapshots and chunks that are no longer kept: first a plan that can be shown, then its
+//! execution.
 //!
-//! Nothing that a manifest names ever goes. A capture says of every chunk that it relies on it
-//! (`at`), and builds only upon a snapshot that is there when it is added; a sweep removes chunks
-//! that no manifest names and nobody relied on for [`GRACE`]. Their rows go in the transaction that
-//! looked; the objects after. What dies in between leaves objects without a row, which the next
-//! sweep finds by listing.
+//! A chunk that a manifest names is never removed. A capture marks every chunk that it relies on
+//! (`at`), and builds only upon a snapshot that exists when it is added. A sweep removes chunks
+//! that no manifest names and that were not marked for [`GRACE`]. Their rows are deleted in the
+//! transaction that checked them, the objects afterwards. A process that dies in between leaves
+//! objects without a row, which the next sweep finds by listing.
 
 mod perform;
-mod reach;
+mod reachable;
 
 use std::collections::{HashMap, HashSet};
 
 use rejoin_core::{AgentName, ConversationId, PinId, SnapshotId};
 
-use crate::blobs::{Listed, ObjectName};
+use crate::blobs::{ListedObject, ObjectName};
+use crate::chunk_locations::copy;
 use crate::connections::Read;
 use crate::db::{Row, one, rows, vals};
 use crate::error::{Error, Result};
-use crate::places::copy;
 use crate::vault::Vault;
 
-pub use perform::Swept;
-use reach::Reach;
+pub use perform::SweepResult;
+use reachable::Reachable;
 
-/// How long a chunk that nobody names may be on its way into a manifest, in microseconds.
+/// Longest time that a chunk may exist before a manifest names it, in microseconds.
 pub const GRACE: i64 = 60 * 60 * 1_000_000;
 
-/// How long snapshots are kept, in microseconds; none: as long as their conversation.
+/// Retention of snapshots, in microseconds. `None`: as long as their conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// The newest of each session.
+    /// Retention of the newest snapshot of each session.
     pub latest: Option<i64>,
     pub older: Option<i64>,
 }
 
-/// What a sweep would do.
+/// Effects of a sweep.
 #[derive(Debug, Default)]
 pub struct SweepPlan {
     pub expiring: Vec<Expiring>,
-    /// Snapshots that stay.
+    /// Number of snapshots that stay.
     pub staying: u64,
-    /// Those of them whose manifest cannot be read any more: they hold on to nothing.
+    /// Staying snapshots whose manifest cannot be read any more. They retain no chunks.
     pub damaged: Vec<SnapshotId>,
-    /// Chunks that nothing names, as of now.
+    /// Number of chunks that no manifest names now. `bytes`: their size.
     pub chunks: u64,
     pub bytes: u64,
-    /// Chunks that nothing names, and that are too new to go.
+    /// Number of chunks that no manifest names but that are too new to remove.
     pub waiting: u64,
-    /// Objects that no row names, and no capture any more either.
-    pub strays: Vec<Listed>,
+    /// Objects that neither a row nor a capture in progress names.
+    pub strays: Vec<ListedObject>,
     now: i64,
 }
 
-/// A snapshot whose time is over.
+/// A snapshot whose retention is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expiring {
     pub id: SnapshotId,
@@ -63,40 +64,40 @@ pub struct Expiring {
     pub why: String,
 }
 
-/// How far it is, for whoever waits.
+/// Progress of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Manifests read.
+pub enum SweepProgress {
+    /// Number of manifests read.
     Reading(u64),
-    /// Objects looked at.
+    /// Number of objects listed.
     Listing(u64),
-    /// Objects removed, of so many.
+    /// Number of objects removed, and their total.
     Removing(u64, u64),
-    /// Something was done that others see, or is about to be.
-    At(Stage),
+    /// A step that other processes can see was done, or is about to be.
+    At(SweepStep),
 }
 
-/// Between any two of these whoever sweeps may die: the next sweep goes on from there.
+/// Steps of a sweep. The process may die between any two; the next sweep continues from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Snapshots are given up, not committed yet.
+pub enum SweepStep {
+    /// Snapshots are expired but not committed.
     Expiring,
     Expired,
-    /// It is known which chunks are named.
+    /// The named chunks are known.
     Reached,
-    /// Rows of chunks are gone, not committed yet.
+    /// Rows of chunks are deleted but not committed.
     Forgetting,
-    /// Now only a listing finds their objects.
+    /// The rows are committed as deleted; only a listing finds their objects.
     Forgotten,
-    /// No object is left but what was being written.
+    /// All objects are removed, except those being written.
     Removed,
 }
 
-/// Is told how far it is.
-pub type Watcher<'a> = &'a (dyn Fn(Progress) + Send + Sync);
+/// Callback for the progress of a sweep.
+pub type Watcher<'a> = &'a (dyn Fn(SweepProgress) + Send + Sync);
 
 impl Vault {
-    /// What a sweep would do now. Changes nothing.
+    /// Plans a sweep. Changes nothing.
     pub async fn plan_sweep(
         &self,
         keep: Retention,
@@ -115,7 +116,7 @@ impl Vault {
         plan.expiring = expiring(living, keep, now);
         plan.staying = total - plan.expiring.len() as u64;
         let going = plan.expiring.iter().map(|e| e.id).collect();
-        let reach = Reach::read(&self.store, &going, watch).await?;
+        let reach = Reachable::read(&self.store, &going, watch).await?;
         plan.damaged.clone_from(&reach.damaged);
         for chunk in self.unnamed(&reach).await? {
             if chunk.at < now - GRACE {
@@ -129,13 +130,13 @@ impl Vault {
         Ok(plan)
     }
 
-    /// Chunks that no manifest names and that can be removed from here.
-    async fn unnamed(&self, reach: &Reach) -> Result<Vec<Unnamed>> {
+    /// Returns the chunks that no manifest names and that can be removed from here.
+    async fn unnamed(&self, reach: &Reachable) -> Result<Vec<Unnamed>> {
         let mut unnamed = vec![];
         let mark = self.blobs.mark();
         let mut after = (vec![], String::new());
         loop {
-            // Where an object lies that we cannot reach, the row is all that knows of it: it stays.
+            // A row for an object that we cannot reach is the only trace of it, so it stays.
             let sql = "select name, place, stored, at, copy from chunks
                 where (name, place) > ($1, $2) and place in ('db', $3, '-' || $3)
                 order by name, place limit 1000";
@@ -164,8 +165,8 @@ impl Vault {
         }
     }
 
-    /// Objects of this store that no row names, written before that time.
-    async fn strays(&self, before: i64, watch: Watcher<'_>) -> Result<Vec<Listed>> {
+    /// Returns the objects of this store that no row names, written before that time.
+    async fn strays(&self, before: i64, watch: Watcher<'_>) -> Result<Vec<ListedObject>> {
         let Some(objects) = self.objects().await? else {
             return Ok(vec![]);
         };
@@ -182,7 +183,7 @@ impl Vault {
             }
             drop(read);
             seen += page.len() as u64;
-            watch(Progress::Listing(seen));
+            watch(SweepProgress::Listing(seen));
             after = match page.last() {
                 Some(last) if page.len() == crate::blobs::PAGE => Some(last.name),
                 Some(_) | None => return Ok(strays),
@@ -200,14 +201,14 @@ struct Unnamed {
     copy: Option<u32>,
 }
 
-/// Whatever place the row says: one place may be reached by several names.
+/// Returns true if a row names the object, at any location: one location may have several names.
 async fn known(read: &mut Read, name: &ObjectName) -> Result<bool> {
     let sql = "select 1 as found from chunks where name = $1 and copy = $2";
     let row = one(read, sql, vals![name.chunk, i64::from(name.copy)]).await?;
     Ok(row.is_some())
 }
 
-/// A snapshot that is there, without what it holds.
+/// A snapshot that has not expired, without its content.
 #[derive(Debug, Clone)]
 struct Living {
     id: SnapshotId,
@@ -239,8 +240,8 @@ async fn living(read: &mut Read) -> Result<Vec<Living>> {
     found.iter().map(one).collect()
 }
 
-/// Those whose time is over, the newest first as given. The newest of a session is the newest that
-/// was confirmed, and one of a turn that has not been since.
+/// Returns the snapshots whose retention is over. `living` is ordered newest first. The newest of a
+/// session is its newest confirmed snapshot, and one of a turn that was not confirmed since.
 fn expiring(living: Vec<Living>, keep: Retention, now: i64) -> Vec<Expiring> {
     let mut confirmed: HashMap<PinId, SnapshotId> = HashMap::new();
     let mut newest: HashSet<PinId> = HashSet::new();

@@ -1,4 +1,4 @@
-//! Who may talk to a daemon. Only hashes are kept: whoever reads the store cannot pass for anybody.
+//! Tokens for a daemon. Only hashes are stored, so a reader of the store cannot impersonate a user.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 use rejoin_core::PermissionMode;
 use uuid::Uuid;
 
-use crate::connections::{Read, Tx};
-use crate::db::{Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::Result;
 
-/// What a token is good for. `send` includes `read`, `admin` both; `runner` stands alone.
+/// Rights of a token. `send` includes `read`, `admin` includes both; `runner` is separate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenScope {
     Read,
@@ -31,7 +31,7 @@ impl TokenScope {
         }
     }
 
-    /// Is whoever may do this also allowed that?
+    /// Returns true if this scope grants `asked`.
     pub const fn includes(self, asked: Self) -> bool {
         match self {
             Self::Read => matches!(asked, Self::Read),
@@ -66,7 +66,7 @@ pub struct NewToken<'a> {
     pub namespace: &'a str,
     pub now: i64,
     pub expires_at: Option<i64>,
-    /// None: the configured ceiling holds.
+    /// `None`: the configured ceiling applies.
     pub max_permission: Option<PermissionMode>,
 }
 
@@ -81,7 +81,7 @@ pub struct Token {
     pub expires_at: Option<i64>,
     pub used_at: Option<i64>,
     pub revoked_at: Option<i64>,
-    /// None: the configured ceiling holds.
+    /// `None`: the configured ceiling applies.
     pub max_permission: Option<PermissionMode>,
 }
 
@@ -91,9 +91,14 @@ impl Token {
     }
 }
 
-impl Tx {
-    /// False: there is one of that name already.
-    pub async fn add_token(&mut self, new: &NewToken<'_>) -> Result<bool> {
+topic! {
+    /// Tokens of daemon clients.
+    Tokens, tokens
+}
+
+impl Tokens<'_, Tx> {
+    /// Stores a token. Returns false if one with this name exists.
+    pub async fn add(&mut self, new: &NewToken<'_>) -> Result<bool> {
         let sql = "insert into tokens (id, name, hash, scope, namespace, created_at, expires_at, max_permission)
             values ($1, $2, $3, $4, $5, $6, $7, $8)
             on conflict (name) where revoked_at is null do nothing";
@@ -107,41 +112,42 @@ impl Tx {
             new.expires_at,
             new.max_permission.map(PermissionMode::as_str),
         ];
-        Ok(self.run(sql, values).await? > 0)
+        Ok(self.0.run(sql, values).await? > 0)
     }
 
-    /// False: there is none of that name.
-    pub async fn revoke_token(&mut self, name: &str, now: i64) -> Result<bool> {
+    /// Revokes a token. Returns false if none has this name.
+    pub async fn revoke(&mut self, name: &str, now: i64) -> Result<bool> {
         let sql = "update tokens set revoked_at = $2 where name = $1 and revoked_at is null";
-        Ok(self.run(sql, vals![name, now]).await? > 0)
+        Ok(self.0.run(sql, vals![name, now]).await? > 0)
     }
 
-    pub async fn token_used(&mut self, id: Uuid, now: i64) -> Result<()> {
+    pub async fn mark_used(&mut self, id: Uuid, now: i64) -> Result<()> {
         let sql = "update tokens set used_at = $2 where id = $1";
-        self.run(sql, vals![id, now]).await?;
+        self.0.run(sql, vals![id, now]).await?;
         Ok(())
     }
 }
 
-impl Read {
-    /// The one with this hash, good or not. Found by an index, so whoever asks must compare it too.
-    pub async fn token_by_hash(&mut self, hash: &[u8; 32]) -> Result<Option<Token>> {
+impl<C: Ask> Tokens<'_, C> {
+    /// Returns the token with this hash, valid or not. It is found by an index, so the caller must
+    /// also compare the hash.
+    pub async fn by_hash(&mut self, hash: &[u8; 32]) -> Result<Option<Token>> {
         let sql = "select * from tokens where hash = $1";
-        let found = one(self, sql, vals![*hash]).await?;
+        let found = one(self.0, sql, vals![*hash]).await?;
         found.as_ref().map(read).transpose()
     }
 
-    /// The token with this id, good or not.
-    pub async fn token(&mut self, id: Uuid) -> Result<Option<Token>> {
+    /// Returns the token with this id, valid or not.
+    pub async fn get(&mut self, id: Uuid) -> Result<Option<Token>> {
         let sql = "select * from tokens where id = $1";
-        let found = one(self, sql, vals![id]).await?;
+        let found = one(self.0, sql, vals![id]).await?;
         found.as_ref().map(read).transpose()
     }
 
-    /// All of them, oldest first.
-    pub async fn tokens(&mut self) -> Result<Vec<Token>> {
+    /// Lists all tokens, oldest first.
+    pub async fn all(&mut self) -> Result<Vec<Token>> {
         let sql = "select * from tokens order by created_at, id /* scan: people make them */";
-        rows(self, sql, vec![]).await?.iter().map(read).collect()
+        rows(self.0, sql, vec![]).await?.iter().map(read).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Turns and their attempts: every change checks the state it starts from.
+//! Turns: every change checks the state it starts from.
 
 use rejoin_core::{
     AgentName, Context, ConversationId, Cost, Failure, MessageId, Micros, Reason, TurnId,
@@ -7,8 +7,8 @@ use rejoin_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::connections::{Read, Tx};
-use crate::db::{Ask, Row, one, rows, vals};
+use crate::connections::Tx;
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::{Error, Result};
 
 pub(crate) const END_TURN: &str =
@@ -26,7 +26,7 @@ pub struct NewTurn<'a> {
     pub request: Value,
     pub client_key: Option<&'a str>,
     pub machine: &'a str,
-    /// Who runs it at once; none: it is queued.
+    /// Process that runs it at once. `None`: the turn is queued.
     pub holder: Option<&'a str>,
     pub now: i64,
 }
@@ -40,12 +40,12 @@ pub struct StoredTurn {
     pub agent: AgentName,
     pub status: TurnStatus,
     pub request: Value,
-    /// Goes up with every claim: who holds an older one may not write any more.
+    /// Increases with every claim. A holder of an older fence may not write any more.
     pub fence: i64,
     pub holder: Option<String>,
-    /// Where its folder lies; none: of a build that did not say.
+    /// Location of its folder. `None` if an older build wrote the turn.
     pub place: Option<String>,
-    /// By the clock of a store that is shared: until then it is its holder's.
+    /// End of the holder's lease, by the clock of a shared store.
     pub lease_until: Option<i64>,
     pub cancel: bool,
     pub verdict: Option<Verdict>,
@@ -63,35 +63,47 @@ pub struct StoredTurn {
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
+    /// Tier of the turn, and its place in a chain.
+    pub tier: Option<String>,
+    pub parent: Option<TurnId>,
+    pub chain: Option<TurnId>,
+    /// `user`, `climb` or `person`.
+    pub trigger: Option<String>,
+    /// Request for a higher tier, with the decision about it.
+    pub escalation: Option<Value>,
 }
 
-/// How the turn was decided and what it did, for whoever asks later.
+/// The decision about a turn and its effects, for later queries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnRecord {
     pub checks: Value,
     pub sent: rejoin_core::Sent,
     pub session_id: Option<String>,
-    /// The effective `[resume]` settings.
+    /// Effective `[resume]` settings.
     pub policy: Value,
-    /// The command as run, secrets never in it.
+    /// Command as run. Never contains secrets.
     pub command: Vec<String>,
     pub runtime: Option<String>,
     pub folder: Option<String>,
     pub because: Option<String>,
     pub caught_up_by: Option<String>,
     pub tools_run: u64,
+    /// Estimated cost without the session that the turn continued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh_estimate: Option<Micros>,
     pub notes: Vec<String>,
-    /// Processes the turn had left running, ended with it.
+    /// Processes that the turn had left running and that were ended with it.
     pub leftovers: Vec<String>,
-    /// Milliseconds that the turn took, by a clock that nobody sets. None: only its times tell.
+    /// Duration in milliseconds, by a clock that cannot be set. `None`: only the stored times are
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
 }
 
-/// How a turn ends.
+/// Final state of a turn.
 #[derive(Debug, Clone)]
-pub struct Ending<'a> {
+pub struct TurnEnd<'a> {
     pub status: TurnStatus,
     pub reply: Option<MessageId>,
     pub record: &'a TurnRecord,
@@ -108,8 +120,13 @@ pub struct Ending<'a> {
 
 pub(crate) const FASTER: &str = "somebody else has taken this turn over";
 
-impl Tx {
-    pub async fn add_turn(&mut self, new: &NewTurn<'_>) -> Result<()> {
+topic! {
+    /// Turns. Every change checks the state it starts from.
+    Turns, turns
+}
+
+impl Turns<'_, Tx> {
+    pub async fn add(&mut self, new: &NewTurn<'_>) -> Result<()> {
         let sql = "insert into turns (id, conversation_id, message_id, agent, status, request, client_key, fence, cancel, record, denied, saved, machine, summary, created_at, holder, started_at, namespace)
             values ($1, $2, $3, $4, $5, $6, $7, $8, 0, '{}', '[]', 'local_only', $9, '', $10, $11, $12,
                 (select namespace from conversations where id = $2))";
@@ -131,48 +148,51 @@ impl Tx {
             new.holder,
             new.holder.map(|_| new.now),
         ];
-        self.run(sql, values).await?;
+        self.0.run(sql, values).await?;
         Ok(())
     }
 
-    /// Takes a queued turn. Fails with `Conflict` if another of the conversation is running.
-    pub async fn claim_turn(&mut self, id: TurnId, holder: &str, now: i64) -> Result<()> {
+    /// Claims a queued turn. Fails with `Conflict` if another turn of the conversation is running.
+    pub async fn claim(&mut self, id: TurnId, holder: &str, now: i64) -> Result<()> {
         let sql = "update turns set status = 'running', holder = $2, fence = fence + 1, started_at = coalesce(started_at, $3)
             where id = $1 and status = 'queued'";
-        self.must(sql, vals![id.uuid(), holder, now], FASTER).await
-    }
-
-    /// Takes a running turn whose holder is gone.
-    pub async fn take_over_turn(&mut self, id: TurnId, fence: i64, holder: &str) -> Result<()> {
-        let sql = "update turns set holder = $3, fence = fence + 1
-            where id = $1 and fence = $2 and status in ('running', 'waiting')";
-        self.must(sql, vals![id.uuid(), fence, holder], FASTER)
+        self.0
+            .must(sql, vals![id.uuid(), holder, now], FASTER)
             .await
     }
 
-    /// Nobody holds it any more; it may have ended meanwhile.
-    pub async fn let_go_turn(&mut self, id: TurnId, fence: i64) -> Result<()> {
+    /// Takes over a running turn whose holder is gone.
+    pub async fn take_over(&mut self, id: TurnId, fence: i64, holder: &str) -> Result<()> {
+        let sql = "update turns set holder = $3, fence = fence + 1
+            where id = $1 and fence = $2 and status in ('running', 'waiting')";
+        self.0
+            .must(sql, vals![id.uuid(), fence, holder], FASTER)
+            .await
+    }
+
+    /// Releases a turn, which may have ended meanwhile.
+    pub async fn release(&mut self, id: TurnId, fence: i64) -> Result<()> {
         let sql = "update turns set holder = null where id = $1 and fence = $2";
-        self.run(sql, vals![id.uuid(), fence]).await?;
+        self.0.run(sql, vals![id.uuid(), fence]).await?;
         Ok(())
     }
 
-    /// Puts a claimed turn for which nothing was started back.
-    pub async fn requeue_turn(&mut self, id: TurnId, fence: i64) -> Result<()> {
+    /// Puts a claimed turn back into the queue. Only for turns for which no process was started.
+    pub async fn requeue(&mut self, id: TurnId, fence: i64) -> Result<()> {
         let sql = "update turns set status = 'queued', holder = null where id = $1 and fence = $2 and status = 'running'";
-        self.must(sql, vals![id.uuid(), fence], FASTER).await
+        self.0.must(sql, vals![id.uuid(), fence], FASTER).await
     }
 
-    /// True while the holder of this fence may write.
-    pub async fn holds(&mut self, id: TurnId, fence: i64) -> Result<()> {
+    /// Fails with `Conflict` unless the holder of this fence may still write.
+    pub async fn check_fence(&mut self, id: TurnId, fence: i64) -> Result<()> {
         let sql = "select 1 as held from turns where id = $1 and fence = $2 and status in ('running', 'waiting')";
-        one(self, sql, vals![id.uuid(), fence])
+        one(self.0, sql, vals![id.uuid(), fence])
             .await?
             .map(drop)
             .ok_or(Error::Conflict(FASTER))
     }
 
-    pub async fn decided(
+    pub async fn record_decision(
         &mut self,
         id: TurnId,
         fence: i64,
@@ -188,10 +208,10 @@ impl Tx {
             reason.map(Reason::as_str),
             serde_json::to_string(record)?
         ];
-        self.must(sql, values, FASTER).await
+        self.0.must(sql, values, FASTER).await
     }
 
-    pub async fn end_turn(&mut self, id: TurnId, fence: i64, end: &Ending<'_>) -> Result<()> {
+    pub async fn end(&mut self, id: TurnId, fence: i64, end: &TurnEnd<'_>) -> Result<()> {
         let values = vals![
             id.uuid(),
             fence,
@@ -211,138 +231,134 @@ impl Tx {
             end.summary,
             end.ended_at,
         ];
-        self.must(END_TURN, values, FASTER).await
+        self.0.must(END_TURN, values, FASTER).await
     }
 
-    /// Asks whoever runs it to stop.
-    pub async fn ask_cancel(&mut self, id: TurnId) -> Result<()> {
-        self.run(
-            "update turns set cancel = 1 where id = $1",
-            vals![id.uuid()],
-        )
-        .await?;
+    /// Asks the process that runs the turn to stop.
+    pub async fn request_cancel(&mut self, id: TurnId) -> Result<()> {
+        self.0
+            .run(
+                "update turns set cancel = 1 where id = $1",
+                vals![id.uuid()],
+            )
+            .await?;
         Ok(())
     }
 
-    /// What became known of it after it had ended.
+    /// Updates the `saved` field of a turn that has ended.
     pub async fn set_saved(&mut self, id: TurnId, saved: &str) -> Result<()> {
         let sql = "update turns set saved = $2 where id = $1";
-        self.run(sql, vals![id.uuid(), saved]).await?;
+        self.0.run(sql, vals![id.uuid(), saved]).await?;
         Ok(())
     }
 
-    pub async fn withdraw_turn(&mut self, id: TurnId) -> Result<()> {
-        self.run("delete from events where turn_id = $1", vals![id.uuid()])
+    pub async fn withdraw(&mut self, id: TurnId) -> Result<()> {
+        self.0
+            .run("delete from events where turn_id = $1", vals![id.uuid()])
             .await?;
-        self.run("delete from turns where id = $1", vals![id.uuid()])
+        self.0
+            .run("delete from turns where id = $1", vals![id.uuid()])
             .await?;
         Ok(())
     }
 
-    pub async fn turn(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
-        turn(self, id).await
-    }
-
-    pub async fn turn_by_key(&mut self, namespace: &str, key: &str) -> Result<Option<StoredTurn>> {
+    pub async fn by_key(&mut self, namespace: &str, key: &str) -> Result<Option<StoredTurn>> {
         let sql = "select * from turns where namespace = $1 and client_key = $2";
-        one(self, sql, vals![namespace, key])
+        one(self.0, sql, vals![namespace, key])
             .await?
             .as_ref()
             .map(read)
             .transpose()
     }
 
-    /// Is a turn of the conversation running, waiting or queued?
+    /// Returns true if a turn of the conversation is running, waiting or queued.
     pub async fn is_busy(&mut self, c: ConversationId) -> Result<bool> {
         let sql = "select 1 as found from turns where conversation_id = $1 and status in ('running', 'waiting')
             union all select 1 from turns where conversation_id = $1 and status = 'queued' limit 1";
-        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
+        Ok(one(self.0, sql, vals![c.uuid()]).await?.is_some())
     }
 
-    /// How many turns wait in the queue.
-    pub async fn queued(&mut self) -> Result<u64> {
+    /// Returns the number of queued turns.
+    pub async fn count_queued(&mut self) -> Result<u64> {
         let sql = "select count(*) as queued from turns where status = 'queued'";
-        let found = one(self, sql, vec![]).await?;
+        let found = one(self.0, sql, vec![]).await?;
         Ok(found.map_or(Ok(0), |row| row.int("queued"))?.unsigned_abs())
-    }
-
-    /// The next one to run in a conversation.
-    pub async fn oldest_queued(&mut self, c: ConversationId) -> Result<Option<TurnId>> {
-        oldest_queued(self, c).await
-    }
-
-    pub async fn unfinished_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
-        unfinished(self, c).await
-    }
-
-    pub async fn last_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
-        last(self, c).await
     }
 }
 
-impl Read {
-    pub async fn turn(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
-        turn(self, id).await
+impl<C: Ask> Turns<'_, C> {
+    pub async fn get(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
+        turn(self.0, id).await
     }
 
-    pub async fn turns_of(&mut self, c: ConversationId) -> Result<Vec<StoredTurn>> {
+    pub async fn of(&mut self, c: ConversationId) -> Result<Vec<StoredTurn>> {
         let sql = "select * from turns where conversation_id = $1 order by id";
-        rows(self, sql, vals![c.uuid()])
+        rows(self.0, sql, vals![c.uuid()])
             .await?
             .iter()
             .map(read)
             .collect()
     }
 
-    pub async fn last_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
-        last(self, c).await
+    pub async fn last(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
+        last(self.0, c).await
     }
 
     /// Returns the newest turns of a conversation that have ended, newest first.
-    pub async fn ended_turns(&mut self, c: ConversationId, limit: i64) -> Result<Vec<StoredTurn>> {
+    pub async fn ended(&mut self, c: ConversationId, limit: i64) -> Result<Vec<StoredTurn>> {
         let sql = "select * from turns where conversation_id = $1 and ended_at is not null
             order by id desc limit $2";
-        let found = rows(self, sql, vals![c.uuid(), limit]).await?;
+        let found = rows(self.0, sql, vals![c.uuid(), limit]).await?;
         found.iter().map(read).collect()
     }
 
-    /// The running or waiting turn of a conversation.
-    pub async fn unfinished_turn(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
-        unfinished(self, c).await
+    /// Returns the number of turns of a namespace that wait for a person.
+    pub async fn waiting_in(&mut self, namespace: &str) -> Result<i64> {
+        let sql = "select count(*) as n from turns
+            where status in ('running', 'waiting') and status = 'waiting' and namespace = $1";
+        let row = one(self.0, sql, vals![namespace]).await?;
+        row.map_or(Ok(0), |row| row.int("n"))
     }
 
+    /// Returns the running or waiting turn of a conversation.
+    pub async fn unfinished(&mut self, c: ConversationId) -> Result<Option<StoredTurn>> {
+        unfinished(self.0, c).await
+    }
+
+    /// Returns the next turn to run in a conversation.
     pub async fn oldest_queued(&mut self, c: ConversationId) -> Result<Option<TurnId>> {
-        oldest_queued(self, c).await
+        oldest_queued(self.0, c).await
     }
 
-    /// Conversations in which something waits that was accepted on this machine.
+    /// Lists the conversations with queued turns that were accepted on this machine.
     pub async fn queued_conversations(&mut self, machine: &str) -> Result<Vec<ConversationId>> {
         let sql =
             "select distinct conversation_id from turns where status = 'queued' and machine = $1";
-        let found = rows(self, sql, vals![machine]).await?;
+        let found = rows(self.0, sql, vals![machine]).await?;
         let id = |row: &Row| Ok(ConversationId::from_uuid(row.id("conversation_id")?));
         found.iter().map(id).collect()
     }
 
-    /// Every turn that somebody holds, or held.
-    pub async fn running_turns(&mut self) -> Result<Vec<StoredTurn>> {
+    /// Lists all running and waiting turns, with or without a live holder.
+    pub async fn running(&mut self) -> Result<Vec<StoredTurn>> {
         let sql = "select * from turns where status in ('running', 'waiting') order by id";
-        rows(self, sql, vec![]).await?.iter().map(read).collect()
+        rows(self.0, sql, vec![]).await?.iter().map(read).collect()
     }
 
     pub async fn has_queued(&mut self, c: ConversationId) -> Result<bool> {
         let sql =
             "select 1 as found from turns where conversation_id = $1 and status = 'queued' limit 1";
-        Ok(one(self, sql, vals![c.uuid()]).await?.is_some())
+        Ok(one(self.0, sql, vals![c.uuid()]).await?.is_some())
     }
 
-    /// Sum of what is known, also of what was spent before it was adopted; none if nothing is.
+    /// Returns the sum of the known costs, including the cost before adoption. `None` if none is
+    /// known.
     pub async fn cost_of(&mut self, c: ConversationId) -> Result<Option<Micros>> {
         let sql = "select cast(sum(cost) as bigint) as cost from (
                 select cost from conversations where id = $1
                 union all select outside_cost from conversations where id = $1
                 union all select outside_cost from conversations where redirect_to = $1) as spent";
-        let row = one(self, sql, vals![c.uuid()]).await?;
+        let row = one(self.0, sql, vals![c.uuid()]).await?;
         Ok(row
             .map(|r| r.maybe_int("cost"))
             .transpose()?
@@ -415,5 +431,10 @@ pub(crate) fn read(row: &Row) -> Result<StoredTurn> {
         created_at: row.int("created_at")?,
         started_at: row.maybe_int("started_at")?,
         ended_at: row.maybe_int("ended_at")?,
+        tier: row.maybe_text("tier")?,
+        parent: row.maybe_id("parent_turn_id")?.map(TurnId::from_uuid),
+        chain: row.maybe_id("chain_id")?.map(TurnId::from_uuid),
+        trigger: row.maybe_text("started_by")?,
+        escalation: row.maybe_json("escalation")?,
     })
 }

@@ -1,4 +1,4 @@
-//! Keeps the bytes of sessions: cut into chunks, each kept once, read back only if it is the one.
+//! Stores the bytes of sessions: cut into chunks, each stored once, and verified when read back.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -11,16 +11,16 @@ use crate::connections::{Read, Store};
 use crate::db::{Row, rows, vals};
 use crate::error::{Error, Result};
 use crate::seal::{Sealer, Unsealed};
-use crate::snapshots::{Body, Captured, ManifestFile, Sealed};
+use crate::snapshots::{Body, CapturedSession, ManifestFile, StoredChunk};
 
 /// Bytes of chunks that are written together.
 const BATCH: usize = 2 * 1024 * 1024;
-/// Chunks that are on their way to or from an object store at once.
+/// Parallel transfers to or from an object store.
 const AT_ONCE: usize = 8;
 /// Chunks that are read with one query.
 const TOGETHER: usize = 16;
 
-/// Where chunks are kept, and in which form. Cheap to clone.
+/// Location and form of stored chunks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Vault {
     pub store: Store,
@@ -28,12 +28,12 @@ pub struct Vault {
     pub sealer: Sealer,
 }
 
-/// A chunk that cannot be had.
+/// Reason why a chunk cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
+pub enum ChunkError {
     #[error("a chunk is missing")]
     Missing,
-    /// Only rows of other places know of it.
+    /// Only rows for other locations know of it.
     #[error("a chunk lies in another place than the one that is configured here, {here}")]
     Elsewhere { here: String },
     #[error("a chunk is damaged: {0}")]
@@ -46,8 +46,8 @@ pub enum Lost {
     Io(#[from] io::Error),
 }
 
-impl Lost {
-    /// It is not there as it was written; to ask again is no use.
+impl ChunkError {
+    /// Returns true if the chunk is missing or damaged, so that another try does not help.
     pub fn for_good(&self) -> bool {
         match self {
             Self::Missing | Self::Damaged(_) => true,
@@ -62,19 +62,19 @@ impl Lost {
 type Plain = (ChunkRef, Vec<u8>);
 type Cutting = Box<dyn Iterator<Item = io::Result<Vec<u8>>> + Send>;
 
-/// Where the work on the bytes of a file is done, and when its chunks are written.
+/// Thread for the work on the bytes of a file, and time of writing its chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeping {
-    /// Chunks are given back, to be written with the snapshot.
+pub enum CaptureMode {
+    /// Chunks are returned, to be written together with the snapshot.
     Later,
-    /// In the thread of the caller.
+    /// In the caller's thread.
     Here,
-    /// On another thread: the caller's has other work.
+    /// On another thread, because the caller's has other work.
     Apart,
 }
 
-impl Keeping {
-    /// For a file with that many new bytes.
+impl CaptureMode {
+    /// Returns the mode for a file with that many new bytes.
     pub fn of(bytes: u64) -> Self {
         if bytes < BATCH as u64 {
             Self::Here
@@ -92,7 +92,7 @@ impl Keeping {
     }
 }
 
-/// The next chunks, with their names; none: there are no more.
+/// Returns the next chunks with their names. Empty if there are no more.
 fn batch(cutting: &mut Cutting, sealer: &Sealer) -> io::Result<Vec<Plain>> {
     let (mut batch, mut bytes) = (vec![], 0);
     while bytes < BATCH
@@ -108,8 +108,8 @@ fn batch(cutting: &mut Cutting, sealer: &Sealer) -> io::Result<Vec<Plain>> {
     Ok(batch)
 }
 
-fn sealed(sealer: &Sealer, (at, plain): Plain) -> Sealed {
-    Sealed {
+fn sealed(sealer: &Sealer, (at, plain): Plain) -> StoredChunk {
+    StoredChunk {
         name: at.name,
         length: at.length,
         body: sealer.seal(&plain),
@@ -125,14 +125,14 @@ impl Vault {
         }
     }
 
-    /// Cuts what comes from `from` into chunks and keeps those that are new; `known` are those of
-    /// the bytes before.
+    /// Cuts the data of `from` into chunks and stores the new ones. `known` are the chunks of the
+    /// bytes before.
     pub async fn keep(
         &self,
         from: impl io::Read + Send + 'static,
         known: Vec<ChunkRef>,
-        captured: &mut Captured,
-        keeping: Keeping,
+        captured: &mut CapturedSession,
+        keeping: CaptureMode,
         now: i64,
     ) -> Result<ChunkList> {
         captured.began.get_or_insert(now);
@@ -151,7 +151,7 @@ impl Vault {
                 return Ok(ChunkList(all));
             }
             all.extend(batch.iter().map(|(at, _)| *at));
-            if keeping == Keeping::Later {
+            if keeping == CaptureMode::Later {
                 let pending = batch.into_iter().map(|chunk| sealed(&self.sealer, chunk));
                 for chunk in pending {
                     captured.added += chunk.body.len() as u64;
@@ -163,8 +163,9 @@ impl Vault {
         }
     }
 
-    /// Keeps chunks; says how many bytes were new. Each is there before the store knows of it.
-    async fn write(&self, batch: Vec<Plain>, keeping: Keeping, now: i64) -> Result<u64> {
+    /// Stores chunks and returns the number of new bytes. Each chunk is stored before a row names
+    /// it.
+    async fn write(&self, batch: Vec<Plain>, keeping: CaptureMode, now: i64) -> Result<u64> {
         if batch.is_empty() {
             return Ok(0);
         }
@@ -173,8 +174,8 @@ impl Vault {
         let mut new = vec![];
         let mut tx = self.store.begin().await?;
         for (at, plain) in batch {
-            // Whoever relies on a chunk says so, or it could be swept meanwhile.
-            // One in an object store that is not the configured one is as good as none.
+            // A chunk in use must be marked, or it could be swept meanwhile. One in an object store
+            // other than the configured one counts as missing.
             let sql = "update chunks set at = $2 where name = $1 and place in ('db', $3)";
             let values = vals![at.name, now, mark.as_str()];
             if met.insert(at.name) && tx.run(sql, values).await? == 0 {
@@ -188,16 +189,16 @@ impl Vault {
                 .map(|chunk| sealed(&sealer, chunk))
                 .collect()
         };
-        let new: Vec<Sealed> = keeping.run(seal).await?;
+        let new: Vec<StoredChunk> = keeping.run(seal).await?;
         let added = new.iter().map(|chunk| chunk.body.len() as u64).sum();
         match &self.objects().await? {
             None => {
                 let mut tx = self.store.begin().await?;
-                tx.put_chunks(&new, now).await?;
+                tx.snapshots().put_chunks(&new, now).await?;
                 tx.commit().await?;
             }
             Some(objects) => {
-                let put = |chunk: Sealed| async move {
+                let put = |chunk: StoredChunk| async move {
                     let (length, stored) = (chunk.length, chunk.body.len());
                     let name = ObjectName::new(chunk.name)?;
                     objects.put(&name, chunk.body).await?;
@@ -209,7 +210,9 @@ impl Vault {
                 for (name, length, stored) in there {
                     let (copy, place) = (name.copy, mark.clone());
                     let body = Body::Object { copy, place };
-                    tx.put_chunk(&name.chunk, length, stored, body, now).await?;
+                    tx.snapshots()
+                        .put_chunk(&name.chunk, length, stored, body, now)
+                        .await?;
                 }
                 tx.commit().await?;
             }
@@ -217,7 +220,7 @@ impl Vault {
         Ok(added)
     }
 
-    /// Keeps chunks that come from elsewhere; gives the names they have here.
+    /// Stores foreign chunks and returns the names they have here.
     pub async fn keep_chunks(&self, plain: Vec<Vec<u8>>, now: i64) -> Result<Vec<ChunkRef>> {
         let named = |plain: Vec<u8>| {
             let at = ChunkRef {
@@ -228,13 +231,13 @@ impl Vault {
         };
         let batch: Vec<_> = plain.into_iter().map(named).collect();
         let names = batch.iter().map(|(at, _)| *at).collect();
-        self.write(batch, Keeping::Here, now).await?;
+        self.write(batch, CaptureMode::Here, now).await?;
         Ok(names)
     }
 
-    /// One chunk, opened and checked.
-    pub async fn chunk(&self, at: &ChunkRef) -> std::result::Result<Vec<u8>, Lost> {
-        // The nearest first.
+    /// Reads, opens and checks one chunk.
+    pub async fn chunk(&self, at: &ChunkRef) -> std::result::Result<Vec<u8>, ChunkError> {
+        // Nearest location first.
         let sql = "select body, copy, place from chunks where name = $1
             order by case place when 'db' then 0 when $2 then 1 when '-' || $2 then 2 else 3 end, place";
         let body = |row: &Row| row.maybe_bytes("body");
@@ -243,20 +246,20 @@ impl Vault {
         self.open(at, &sealed)
     }
 
-    fn open(&self, at: &ChunkRef, sealed: &[u8]) -> std::result::Result<Vec<u8>, Lost> {
+    fn open(&self, at: &ChunkRef, sealed: &[u8]) -> std::result::Result<Vec<u8>, ChunkError> {
         let opened = self.sealer.open(&at.name, at.length, sealed);
         opened.map_err(|unsealed| match unsealed {
-            Unsealed::Damaged(why) => Lost::Damaged(why),
-            Unsealed::WrongKey { key } => Lost::WrongKey { key },
+            Unsealed::Damaged(why) => ChunkError::Damaged(why),
+            Unsealed::WrongKey { key } => ChunkError::WrongKey { key },
         })
     }
 
-    /// All the bytes of a file, in order. Of its last chunk only those that belong to it.
+    /// Writes all bytes of a file to `to`, in order. Cuts its last chunk to the length of the file.
     pub async fn fetch(
         &self,
         file: &ManifestFile,
         to: &mut (dyn Write + Send),
-    ) -> std::result::Result<(), Lost> {
+    ) -> std::result::Result<(), ChunkError> {
         let mut left = file.length;
         let mut write = |plain: &[u8]| {
             let most = usize::try_from(left).unwrap_or(usize::MAX);
@@ -267,9 +270,10 @@ impl Vault {
         match &self.blobs {
             Blobs::Database => {
                 for some in file.chunks.0.chunks(TOGETHER) {
-                    // A large file takes long: the thread's other work has its turn.
+                    // A large file takes long, so other tasks of this thread get their turn.
                     tokio::task::yield_now().await;
-                    // Let go of in between: whoever holds a turn must be able to say so meanwhile.
+                    // The connection is released in between: the holder of a turn must be able to
+                    // renew its lease.
                     let bodies = {
                         let mut read = self.store.read().await?;
                         bodies(&mut read, some).await?
@@ -295,7 +299,7 @@ impl Vault {
     }
 }
 
-/// Some chunks with one query, in their order.
+/// Reads some chunks with one query, in their order.
 async fn bodies(read: &mut Read, some: &[ChunkRef]) -> Result<Vec<Option<Vec<u8>>>> {
     let sql = "select name, body from chunks where place = 'db' and name in
         ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";

@@ -1,4 +1,4 @@
-//! Is what was kept still there, and still what was kept? What is not, the next capture writes again.
+//! Verifies that snapshots are present and unchanged. The next capture writes missing chunks again.
 
 use std::collections::HashMap;
 
@@ -7,32 +7,31 @@ use rejoin_core::SnapshotId;
 
 use crate::blobs::{ObjectName, Objects};
 use crate::chunks::ChunkRef;
-use crate::connections::Read;
-use crate::db::{Row, one, rows, vals};
+use crate::db::{Ask, Row, one, rows, topic, vals};
 use crate::error::Result;
 use crate::snapshots::{ManifestFile, Snapshot, Unusable};
-use crate::vault::{Lost, Vault};
+use crate::vault::{ChunkError, Vault};
 
-/// Chunks that are looked at at once.
+/// Chunks checked in parallel.
 const AT_ONCE: usize = 8;
 
-/// How closely to look.
+/// Thoroughness of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// That every chunk is there, as long as it should be.
+pub enum VerifyDepth {
+    /// Checks that every chunk exists with its length.
     Present,
-    /// That every chunk is what it should be, byte for byte.
+    /// Checks every byte of every chunk.
     Data,
 }
 
-/// What is wrong with a snapshot.
+/// A problem of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Flaw {
+pub enum SnapshotFlaw {
     Manifest(Unusable),
-    /// It lies in another place than this one, which is configured here.
+    /// A chunk is stored at another location than the configured one, which this names.
     Elsewhere(String),
     Chunk {
-        /// As [`ManifestFile`] calls it.
+        /// Part of the session, as in [`ManifestFile`].
         part: String,
         path: String,
         chunk: [u8; 32],
@@ -40,11 +39,11 @@ pub enum Flaw {
     },
 }
 
-/// What was looked at so far: a chunk of many snapshots is looked at once.
+/// Chunks checked so far. A chunk of several snapshots is checked once.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct CheckedChunks {
     chunks: HashMap<[u8; 32], Option<Wrong>>,
-    /// Bytes of chunks that are well, as they were before they were packed.
+    /// Bytes of intact chunks before packing.
     pub bytes: u64,
 }
 
@@ -54,36 +53,36 @@ enum Wrong {
     Elsewhere(String),
 }
 
-impl Checked {
+impl CheckedChunks {
     pub fn chunks(&self) -> u64 {
         self.chunks.len() as u64
     }
 }
 
-/// What lies in the store.
+/// Contents of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stock {
+pub struct Inventory {
     pub snapshots: i64,
-    /// Given up; that they were there is known.
+    /// Snapshots that have expired. Their rows remain.
     pub expired: i64,
     pub chunks: i64,
-    /// As they are stored.
+    /// Size as stored.
     pub bytes: i64,
 }
 
 impl Vault {
-    /// What is wrong with a snapshot; nothing: it is well. `watch` is told how many chunks were
-    /// looked at. An error means that it could not be found out.
+    /// Verifies a snapshot and returns its problems; empty if it is intact. `watch` receives the
+    /// number of chunks checked. An error means that the result is unknown.
     pub async fn verify(
         &self,
         snapshot: &Snapshot,
-        depth: Depth,
-        checked: &mut Checked,
+        depth: VerifyDepth,
+        checked: &mut CheckedChunks,
         watch: &(dyn Fn(u64) + Send + Sync),
-    ) -> std::result::Result<Vec<Flaw>, Lost> {
+    ) -> std::result::Result<Vec<SnapshotFlaw>, ChunkError> {
         let manifest = match snapshot.manifest() {
             Ok(manifest) => manifest,
-            Err(unusable) => return Ok(vec![Flaw::Manifest(unusable)]),
+            Err(unusable) => return Ok(vec![SnapshotFlaw::Manifest(unusable)]),
         };
         let mut new: HashMap<[u8; 32], ChunkRef> = HashMap::new();
         for at in manifest.files.iter().flat_map(|file| &file.chunks.0) {
@@ -100,10 +99,10 @@ impl Vault {
                     checked.bytes += u64::from(at.length);
                     None
                 }
-                Err(Lost::Elsewhere { here }) => Some(Wrong::Elsewhere(here)),
+                Err(ChunkError::Elsewhere { here }) => Some(Wrong::Elsewhere(here)),
                 Err(lost) if lost.for_good() => {
-                    // Not one that came otherwise than it was kept: that may be the network.
-                    if matches!(lost, Lost::Missing) {
+                    // Damaged bytes do not count: the network may have caused them.
+                    if matches!(lost, ChunkError::Missing) {
                         missed.push(at.name);
                     }
                     Some(Wrong::Lost(lost.to_string()))
@@ -117,14 +116,14 @@ impl Vault {
         self.miss(&missed).await?;
         let wrong = |at: &ChunkRef| checked.chunks.get(&at.name)?.as_ref();
         let elsewhere = |at: &ChunkRef| match wrong(at)? {
-            Wrong::Elsewhere(here) => Some(Flaw::Elsewhere(here.clone())),
+            Wrong::Elsewhere(here) => Some(SnapshotFlaw::Elsewhere(here.clone())),
             Wrong::Lost(_) => None,
         };
         let mut all = manifest.files.iter().flat_map(|file| &file.chunks.0);
         let elsewhere = all.find_map(elsewhere);
         let flaws = |file: &ManifestFile| {
             let lost = |at: &ChunkRef| match wrong(at)? {
-                Wrong::Lost(why) => Some(Flaw::Chunk {
+                Wrong::Lost(why) => Some(SnapshotFlaw::Chunk {
                     part: file.part.clone(),
                     path: file.path.clone(),
                     chunk: at.name,
@@ -138,15 +137,15 @@ impl Vault {
         Ok(lost.chain(elsewhere).collect())
     }
 
-    async fn look(&self, at: &ChunkRef, depth: Depth) -> std::result::Result<(), Lost> {
+    async fn look(&self, at: &ChunkRef, depth: VerifyDepth) -> std::result::Result<(), ChunkError> {
         match depth {
-            Depth::Present => self.present(at).await,
-            Depth::Data => self.chunk(at).await.map(drop),
+            VerifyDepth::Present => self.present(at).await,
+            VerifyDepth::Data => self.chunk(at).await.map(drop),
         }
     }
 
-    async fn present(&self, at: &ChunkRef) -> std::result::Result<(), Lost> {
-        // As in `chunk`, the nearest first.
+    async fn present(&self, at: &ChunkRef) -> std::result::Result<(), ChunkError> {
+        // As in `chunk`, nearest location first.
         let sql = "select length, stored, copy, place, cast(length(body) as bigint) as here
             from chunks where name = $1
             order by case place when 'db' then 0 when $2 then 1 when '-' || $2 then 2 else 3 end, place";
@@ -156,23 +155,28 @@ impl Vault {
         };
         let (there, row) = self.find(at, body, size, sql).await?;
         if there != row.int("stored")? || row.int("length")? != i64::from(at.length) {
-            return Err(Lost::Damaged("it has another length than was kept"));
+            return Err(ChunkError::Damaged("it has another length than was kept"));
         }
         Ok(())
     }
 }
 
-impl Read {
-    /// The newest first; those that are gone too.
+topic! {
+    /// Counts and ids of all snapshots.
+    Inventories, inventory
+}
+
+impl<C: Ask> Inventories<'_, C> {
+    /// Lists snapshots, newest first, including expired ones.
     pub async fn newest_snapshots(&mut self, most: i64) -> Result<Vec<Snapshot>> {
         let sql = "select * from snapshots order by id desc limit $1 /* scan: from the end, as far as the limit */";
-        crate::snapshots::read_all(self, sql, vals![most]).await
+        crate::snapshots::read_all(self.0, sql, vals![most]).await
     }
 
-    /// All there are, oldest first.
+    /// Lists the ids of all snapshots, oldest first.
     pub async fn snapshot_ids(&mut self) -> Result<Vec<SnapshotId>> {
         let found = rows(
-            self,
+            self.0,
             "select id from snapshots order by id /* scan: all are verified */",
             vals![],
         )
@@ -181,16 +185,16 @@ impl Read {
         found.iter().map(id).collect()
     }
 
-    pub async fn stock(&mut self) -> Result<Stock> {
+    pub async fn count(&mut self) -> Result<Inventory> {
         let sql = "select /* scan: counts what is verified */
                 (select count(*) from snapshots where manifest is not null) as snapshots,
                 (select count(*) from snapshots where manifest is null) as expired,
                 (select count(*) from chunks) as chunks,
                 (select cast(coalesce(sum(stored), 0) as bigint) from chunks) as bytes";
-        let Some(row) = one(self, sql, vals![]).await? else {
-            return Ok(Stock::default());
+        let Some(row) = one(self.0, sql, vals![]).await? else {
+            return Ok(Inventory::default());
         };
-        Ok(Stock {
+        Ok(Inventory {
             snapshots: row.int("snapshots")?,
             expired: row.int("expired")?,
             chunks: row.int("chunks")?,

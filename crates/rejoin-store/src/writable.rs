@@ -1,11 +1,12 @@
-//! Tries to write: a store that can be read may be locked, read-only or on a full disk.
+//! Checks that the store can be written: a readable store may be locked, read-only or on a full
+//! disk.
 
 use std::time::Duration;
 
 use crate::connections::Store;
 use crate::error::{Error, Result};
 
-/// Changes nothing, and is written like every change.
+/// Changes nothing, but is written like every change.
 const SAME: &str = "update stores set id = id";
 
 impl Store {

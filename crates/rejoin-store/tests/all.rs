@@ -10,13 +10,13 @@ mod suite {
     mod engines;
 
     mod archive;
+    mod chunk_locations;
     mod events;
     mod history;
     mod leases;
     mod objects;
     mod open;
     mod pins;
-    mod places;
     mod plans;
     mod postgres;
     mod questions;

@@ -1,11 +1,11 @@
-//! Reads an archive to its end and believes nothing: what passes here can be written.
+//! Reads an archive to its end and trusts nothing. An archive that passes can be imported.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use rejoin_core::{
     AgentName, Message, MessageId, MessageState, PermissionMode, PinId, Reason, Role, ScopeValue,
-    SessionId, TurnStatus, Verdict,
+    SessionId, TurnId, TurnStatus, Verdict,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -23,16 +23,16 @@ use crate::snapshots::{FORMAT, Manifest, ManifestFile};
 
 type Result<T, E = BadArchive> = std::result::Result<T, E>;
 
-/// More chunks than that are refused: their names alone would fill the memory.
+/// Maximum number of chunks. The names of more would fill the memory.
 const MOST_CHUNKS: u64 = 512 * 1024;
-/// A session that is longer is refused, however little of it is in the archive.
+/// Maximum length of a session, however little of it the archive contains.
 const LONGEST_SESSION: u64 = 4 * 1024 * 1024 * 1024;
-/// Sessions of one conversation.
+/// Maximum number of sessions of one conversation.
 const MOST_PINS: u64 = 100_000;
 const LONGEST_KEY: usize = 200;
 const LONGEST_PATH: usize = 4096;
 
-/// What an archive holds, as far as one must know before it is taken.
+/// Facts about an archive that must be known before it is imported.
 #[derive(Debug, Clone)]
 pub struct Contents {
     pub header: Header,
@@ -42,17 +42,17 @@ pub struct Contents {
     pub agent: AgentName,
     pub workdir: String,
     pub permission: PermissionMode,
-    /// Its history: how long it is, the value of it, and its last message.
+    /// Length of the history. `value` is its scope value, `last` its last message.
     pub last_seq: i64,
     pub value: ScopeValue,
     pub last: Option<MessageId>,
-    /// The same at the place that was asked for, if it goes so far.
+    /// Value and message at the requested position, if the history is that long.
     pub there: Option<(ScopeValue, Option<MessageId>)>,
-    /// Stands for all of it.
+    /// Hash that identifies the whole archive.
     pub end: [u8; 32],
 }
 
-/// The first frame alone.
+/// Reads the first frame only.
 pub fn header_of(from: impl Read) -> Result<Header> {
     let mut reader = ArchiveReader::begin(from)?;
     let frame = reader.next()?.ok_or(BadArchive::Truncated)?;
@@ -69,7 +69,7 @@ fn header(bytes: &[u8]) -> Result<Header> {
     }
 }
 
-/// Reads all of it. `place`: where the history here ends.
+/// Reads and checks a whole archive. `place` is the last position of the history in this store.
 pub fn check(from: impl Read, place: i64) -> Result<Contents> {
     let mut reader = ArchiveReader::begin(from)?;
     let first = reader.next()?.ok_or(BadArchive::Truncated)?;
@@ -78,6 +78,8 @@ pub fn check(from: impl Read, place: i64) -> Result<Contents> {
         place,
         counted: Totals::default(),
         chunks: HashMap::new(),
+        messages: HashSet::new(),
+        turns: HashSet::new(),
         pins: HashMap::new(),
         conversation: None,
         value: ScopeValue::begin(None),
@@ -100,13 +102,15 @@ struct Checking {
     place: i64,
     counted: Totals,
     chunks: HashMap<[u8; 32], u32>,
+    messages: HashSet<MessageId>,
+    turns: HashSet<TurnId>,
     pins: HashMap<PinId, (AgentName, SessionId)>,
     conversation: Option<(ConversationRow, PermissionMode)>,
     value: ScopeValue,
     last: Option<MessageId>,
     last_seq: i64,
     there: Option<(ScopeValue, Option<MessageId>)>,
-    /// Of the message and the turn before.
+    /// Number of versions of the current message. `attempts` counts those of the current turn.
     versions: i64,
     attempts: i64,
     told: Option<Totals>,
@@ -197,6 +201,9 @@ impl Checking {
             (Role::User, _) => row.agent.is_some(),
             (Role::Assistant, MessageState::Ok) => row.agent.is_none(),
         };
+        if !self.messages.insert(row.id) {
+            return Err(damaged("a message is in it twice"));
+        }
         if wrong || ![HERE, OUTSIDE].contains(&row.origin.as_str()) {
             return Err(damaged("a message is not what a message can be"));
         }
@@ -204,7 +211,7 @@ impl Checking {
             self.counted.removed += 1;
             return if row.seq > 0 { Ok(()) } else { Err(places()) };
         }
-        // In order, without a gap, and before what was removed.
+        // In order, without a gap, and before removed messages.
         if row.seq != self.last_seq + 1 || self.counted.removed > 0 {
             return Err(places());
         }
@@ -231,6 +238,9 @@ impl Checking {
     fn turn(&mut self, row: &TurnRow) -> Result<()> {
         self.counted.turns += 1;
         self.attempts = 0;
+        if !self.turns.insert(row.id) {
+            return Err(damaged("a turn is in it twice"));
+        }
         let status: Option<TurnStatus> = row.status.parse().ok();
         let ended = match status {
             Some(
@@ -341,7 +351,8 @@ impl Checking {
     }
 }
 
-/// A chunk, by the name that its bytes have. Never more of it than it says, and that is bounded.
+/// Unpacks a chunk and checks its name against its bytes. Never unpacks more than the announced
+/// length, which is bounded.
 pub(super) fn open_chunk(frame: &[u8]) -> Result<([u8; 32], Vec<u8>)> {
     let (name, rest) = frame
         .split_first_chunk::<32>()
@@ -362,7 +373,7 @@ pub(super) fn open_chunk(frame: &[u8]) -> Result<([u8; 32], Vec<u8>)> {
     Ok((*name, plain))
 }
 
-/// A row, typed. Characters that a store cannot keep are refused here.
+/// Parses a row. Refuses characters that a store cannot hold.
 pub(super) fn row<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     let zero = |bytes: &[u8]| bytes.windows(6).any(|w| w == b"\\u0000");
     if zero(bytes) && serde_json::from_slice(bytes).is_ok_and(|value| has_zero(&value)) {
@@ -380,7 +391,8 @@ fn has_zero(value: &Value) -> bool {
     }
 }
 
-/// Where a file is put is found out anew; a path that leads elsewhere is not even kept.
+/// Refuses a path that leaves its folder. The import never uses the path to place a file, but does
+/// not even store a bad one.
 fn is_beneath(file: &ManifestFile) -> Result<()> {
     let plain = |path: &str| {
         path.len() <= LONGEST_PATH
@@ -397,7 +409,7 @@ fn is_beneath(file: &ManifestFile) -> Result<()> {
     Ok(())
 }
 
-/// It goes to a CLI as an argument, and must not be read as a flag there.
+/// Returns true if the name is safe as an argument of a CLI, which must not take it for a flag.
 fn is_model(name: &str) -> bool {
     !name.starts_with('-') && !name.chars().any(char::is_control)
 }

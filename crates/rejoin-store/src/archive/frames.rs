@@ -1,4 +1,4 @@
-//! The outermost form: kind, length, bytes; and the hash at the end.
+//! The outer format of an archive: frames of kind, length and bytes, and a hash at the end.
 
 use std::io::{Read, Write};
 
@@ -9,17 +9,17 @@ use crate::chunks::LARGEST;
 
 const FORM: u32 = 1;
 const MAGIC: &str = "rejoin archive ";
-/// The magic line is no longer.
+/// Maximum length of the magic line.
 const LINE: usize = 32;
-/// A row; the manifest of a session of 4 GiB is one too.
+/// Maximum length of a row. The manifest of a session of 4 GiB is one too.
 const ROW: usize = 48 * 1024 * 1024;
-/// A chunk with its name and length; what cannot be compressed gets a little longer.
+/// Maximum length of a chunk with its name and length. Incompressible data grows a little.
 const CHUNK: usize = LARGEST + LARGEST / 128 + 1024;
 /// Bytes of a frame before its content.
 const HEAD: usize = 5;
 const HASH: usize = 32;
 
-/// What a frame holds. They come in this order.
+/// Content of a frame. Frames come in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Header,
@@ -124,7 +124,7 @@ impl<W: Write> ArchiveWriter<W> {
         self.put(bytes)
     }
 
-    /// The hash; what it was written to, that hash, and how many bytes it all is.
+    /// Writes the hash. Returns the target, that hash and the total number of bytes.
     pub(super) fn end(mut self) -> std::io::Result<(W, [u8; 32], u64)> {
         let hash = *self.hasher.finalize().as_bytes();
         self.frame(Kind::End, &hash)?;
@@ -139,7 +139,7 @@ impl<W: Write> ArchiveWriter<W> {
     }
 }
 
-/// Reads one. After [`Kind::End`] nothing follows, and the hash fits.
+/// Reads an archive. Checks that the hash matches and that nothing follows [`Kind::End`].
 pub(super) struct ArchiveReader<R> {
     from: R,
     hasher: blake3::Hasher,
@@ -175,7 +175,7 @@ impl<R: Read> ArchiveReader<R> {
         })
     }
 
-    /// The next frame, in order; none after the end.
+    /// Returns the next frame, which must be in order. `None` after the end.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, BadArchive> {
         if self.last == Some(Kind::End) {
             return Ok(None);
@@ -190,7 +190,7 @@ impl<R: Read> ArchiveReader<R> {
         if !follows(self.last, kind) {
             return Err(damaged("its frames are out of order"));
         }
-        // Grows with what is there, not with what is promised.
+        // The buffer grows with the bytes received, not with the announced length.
         let mut bytes = vec![];
         (&mut self.from)
             .take(length as u64)
@@ -225,7 +225,8 @@ impl<R: Read> ArchiveReader<R> {
     }
 }
 
-/// Versions stand behind their message, attempts behind their turn; the rest in the order of kinds.
+/// Returns true if `kind` may follow `last`: versions follow their message, attempts their turn,
+/// and the rest the order of kinds.
 fn follows(last: Option<Kind>, kind: Kind) -> bool {
     let once = matches!(
         kind,
@@ -244,8 +245,8 @@ fn follows(last: Option<Kind>, kind: Kind) -> bool {
     }
 }
 
-/// The last bytes of an archive stand for all of it: two with the same end are the same, if both are
-/// whole.
+/// Returns the last bytes of an archive, which identify it: two complete archives with the same end
+/// are equal.
 pub fn end_of(from: &mut (impl Read + std::io::Seek)) -> Result<[u8; 32], BadArchive> {
     ArchiveReader::begin(&mut *from)?;
     let mut end = [0; HEAD + HASH];

@@ -1,7 +1,8 @@
-//! The rows of an archive. None names its conversation: all belong to the one.
+//! The rows of an archive. They do not name their conversation, because all belong to the same one.
 //!
-//! Left out on purpose: the events (a store's own journal, and the larger part of it), what is queued
-//! (it would run in two places), and what only this machine can use (holders, plans of attempts).
+//! Left out on purpose: events (a store's own journal, and the larger part of it), queued turns
+//! (they would run in two places), and data that only this machine can use (holders, plans of
+//! attempts).
 
 use std::collections::BTreeMap;
 
@@ -20,14 +21,14 @@ use crate::turns::TurnRecord;
 #[serde(deny_unknown_fields)]
 pub struct Header {
     pub conversation: ConversationId,
-    /// Of the rejoin that wrote it.
+    /// Version of the rejoin that wrote the archive.
     pub rejoin: String,
     pub machine: String,
     pub made_at: i64,
     pub generation: Generation,
 }
 
-/// Where a bundle stands in its line: the how manyth it is, and the end of the one it came from.
+/// Generation of a bundle: its number, and the end of the archive it came from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generation {
@@ -35,12 +36,12 @@ pub struct Generation {
     pub from: Option<String>,
 }
 
-/// How many of each there are.
+/// Number of rows of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Totals {
     pub chunks: u64,
-    /// In the history.
+    /// Messages in the history.
     pub messages: u64,
     pub removed: u64,
     pub versions: u64,
@@ -75,7 +76,7 @@ pub(super) struct ConversationRow {
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageRow {
     pub(super) id: MessageId,
-    /// None: it was said outside, or copied from another conversation.
+    /// `None`: written outside rejoin, or copied from another conversation.
     pub(super) turn: Option<TurnId>,
     pub(super) seq: i64,
     pub(super) role: Role,
@@ -91,7 +92,7 @@ pub(super) struct MessageRow {
     pub(super) created_at: i64,
 }
 
-/// Of the message before it.
+/// Earlier text of the preceding message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VersionRow {
@@ -127,7 +128,7 @@ pub(super) struct TurnRow {
     pub(super) ended_at: Option<i64>,
 }
 
-/// Of the turn before it.
+/// Attempt of the preceding turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AttemptRow {
@@ -147,7 +148,7 @@ pub(super) struct PinRow {
     pub(super) agent: AgentName,
     pub(super) session: SessionId,
     pub(super) retired_why: Option<String>,
-    /// As it lies in the store: what was confirmed, and what was confirmed earlier.
+    /// As in the store: the confirmed state, and earlier confirmed states.
     pub(super) confirmed: Option<Value>,
     pub(super) failures: u32,
     pub(super) created_at: i64,
@@ -178,6 +179,6 @@ pub(super) struct SnapshotRow {
     pub(super) last_seq: i64,
     pub(super) kept: bool,
     pub(super) taken_at: i64,
-    /// Its chunks by their plain names.
+    /// Manifest with chunks by their plain names.
     pub(super) manifest: Manifest,
 }

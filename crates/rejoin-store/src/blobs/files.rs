@@ -1,4 +1,4 @@
-//! `file:`: private files in private folders, each complete or not there.
+//! The `file:` backend: private files in private folders, each complete or absent.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -7,12 +7,12 @@ use std::time::UNIX_EPOCH;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use super::objects::{Failed, Listed, ObjectName, PAGE};
+use super::objects::{Failed, ListedObject, ObjectName, PAGE};
 
-/// Half-written files begin so; a sweep removes those that nobody finished.
+/// Prefix of half-written files. A sweep removes those that were never finished.
 const UNFINISHED: &str = ".unfinished-";
 
-/// Off the thread that everything else waits on: a disk may take its time, or a network share.
+/// Runs a blocking call on another thread: a disk or a network share may be slow.
 pub(super) async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Failed> {
@@ -59,7 +59,7 @@ fn write(path: &Path, body: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// A name that was given lasts once its folder is on the disk, and so upwards.
+/// Creates a folder. The folder of a new name must be synced for the name to last, and so upwards.
 fn make_folder(folder: &Path) -> std::io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -85,7 +85,7 @@ pub(super) fn get(path: &Path, at_most: usize) -> std::io::Result<Option<Vec<u8>
         return Ok(None);
     };
     let mut body = Vec::new();
-    // One more than fits tells whoever opens it that it is too long.
+    // One byte more than allowed shows the caller that the object is too long.
     file.take(at_most as u64 + 1).read_to_end(&mut body)?;
     Ok(Some(body))
 }
@@ -106,7 +106,7 @@ fn there<T>(found: std::io::Result<T>) -> std::io::Result<Option<T>> {
     }
 }
 
-pub(super) fn list(root: &Path, after: Option<&str>) -> std::io::Result<Vec<Listed>> {
+pub(super) fn list(root: &Path, after: Option<&str>) -> std::io::Result<Vec<ListedObject>> {
     let mut found = Vec::new();
     for folder in names(&root.join("chunks"))? {
         let under = root.join("chunks").join(&folder);
@@ -122,12 +122,12 @@ pub(super) fn list(root: &Path, after: Option<&str>) -> std::io::Result<Vec<List
             if after.is_some_and(|after| after >= key.as_str()) {
                 continue;
             }
-            // Gone meanwhile: somebody else sweeps too.
+            // Deleted meanwhile by another sweep.
             let Some(meta) = there(fs_err::metadata(under.join(&file)))? else {
                 continue;
             };
             let at = written_at(&meta)?;
-            found.push(Listed {
+            found.push(ListedObject {
                 name,
                 bytes: meta.len(),
                 at,
@@ -162,7 +162,7 @@ fn written_at(meta: &std::fs::Metadata) -> std::io::Result<i64> {
     Ok(at.map_or(0, |at| at.as_micros() as i64))
 }
 
-/// Of what lies in a folder, in order; none if there is no folder.
+/// Returns the names in a folder in order. Empty if the folder does not exist.
 fn names(folder: &Path) -> std::io::Result<Vec<String>> {
     let Some(entries) = there(fs_err::read_dir(folder))? else {
         return Ok(Vec::new());

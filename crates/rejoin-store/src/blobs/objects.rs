@@ -1,24 +1,26 @@
-//! One object per chunk, named after its store, after it and after the copy it is: a copy that was swept never comes
-//! back under its name, so that no late deletion can meet a new one. Every call has an end: a few
-//! tries, each within its time. What comes back is foreign until the sealer opened it.
+//! An object per copy of a chunk, named after its store, the chunk and the copy. A swept copy
+//! never gets its name again, so a late deletion cannot hit a new copy. Every call is bounded: a
+//! few tries, each with a timeout. Bytes read are untrusted until the sealer has opened them.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{BlobsConfig, files, s3};
-use crate::error::{Error, Result};
-use crate::seal::{LONGEST_SEALED, hex};
+use rejoin_core::hex;
 
-/// How long one try may take.
+use crate::error::{Error, Result};
+use crate::seal::LONGEST_SEALED;
+
+/// Timeout of one try.
 const TRY: Duration = Duration::from_secs(10);
 const TRIES: u32 = 3;
-/// Before the second try; twice that before the third.
+/// Delay before the second try; twice as long before the third.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Names per page of a listing.
 pub(crate) const PAGE: usize = 1000;
 
-/// Chunks outside the database. Cheap to clone.
+/// Chunk storage outside the database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Objects {
     at: At,
@@ -31,35 +33,35 @@ enum At {
     S3(s3::Bucket),
 }
 
-/// Which copy of which chunk.
+/// A copy of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     pub chunk: [u8; 32],
-    /// Drawn by whoever wrote it.
+    /// Random number chosen by the writer.
     pub copy: u32,
 }
 
-/// An object that was found, whoever put it there.
+/// An object found in a listing, of any origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     pub name: ObjectName,
     pub bytes: u64,
-    /// When it was written, in microseconds, by the clock of where it lies.
+    /// Time of writing in microseconds, by the storage's clock.
     pub at: i64,
 }
 
-/// Why one try failed, and whether another may help.
+/// Failure of one try.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The place refuses: trying again changes nothing.
+    /// The storage refuses; another try does not help.
     Refused(String),
-    /// Gone, late, busy, cut off.
+    /// Unreachable, late, busy or cut off; another try may help.
     Passing(String),
 }
 
 impl Objects {
     pub(super) fn files(path: &str, config: &BlobsConfig) -> Result<Self> {
-        // Written in one way, whatever slashes there are.
+        // Normalises slashes.
         let path: PathBuf = Path::new(path).components().collect();
         if !path.is_absolute() {
             return Err(Error::BlobsConfig(format!(
@@ -80,7 +82,7 @@ impl Objects {
         Self { at, patience }
     }
 
-    /// The part of it that belongs to one store: nothing else is listed there, nor deleted.
+    /// Returns the part that belongs to one store. Nothing else is listed or deleted there.
     #[must_use]
     pub fn of_store(&self, store: uuid::Uuid) -> Self {
         let folder = store.simple().to_string();
@@ -96,7 +98,7 @@ impl Objects {
         matches!(self.at, At::S3(_))
     }
 
-    /// For people; holds no secret.
+    /// Returns the location for display, without secrets.
     pub fn place(&self) -> String {
         match &self.at {
             At::Files(folder) => format!("file:{}", folder.display()),
@@ -104,7 +106,7 @@ impl Objects {
         }
     }
 
-    /// When this returns it is there to stay. Putting the same twice is fine.
+    /// Stores an object durably. Storing the same object twice is allowed.
     pub async fn put(&self, name: &ObjectName, body: Vec<u8>) -> Result<()> {
         let key = name.key();
         let body = bytes::Bytes::from(body);
@@ -120,7 +122,7 @@ impl Objects {
         self.bounded("written", put).await
     }
 
-    /// None: there is no such object.
+    /// Reads an object. `None` if it does not exist.
     pub async fn get(&self, name: &ObjectName) -> Result<Option<Vec<u8>>> {
         let key = name.key();
         let get = || async {
@@ -135,7 +137,7 @@ impl Objects {
         self.bounded("read", get).await
     }
 
-    /// Removes what writers left unfinished before that time, in microseconds.
+    /// Removes files that writers left unfinished before that time, in microseconds.
     pub async fn tidy(&self, before: i64) -> Result<()> {
         let At::Files(folder) = &self.at else {
             return Ok(());
@@ -147,7 +149,7 @@ impl Objects {
         self.bounded("deleted", tidy).await
     }
 
-    /// Whether it is there, and how long: what can be told without reading it.
+    /// Returns the length of an object without reading it. `None` if it does not exist.
     pub async fn size(&self, name: &ObjectName) -> Result<Option<u64>> {
         let key = name.key();
         let size = || async {
@@ -162,7 +164,7 @@ impl Objects {
         self.bounded("read", size).await
     }
 
-    /// Afterwards it is not there, whether or not it was.
+    /// Deletes an object. Succeeds if it does not exist.
     pub async fn delete(&self, name: &ObjectName) -> Result<()> {
         let key = name.key();
         let delete = || async {
@@ -177,9 +179,9 @@ impl Objects {
         self.bounded("deleted", delete).await
     }
 
-    /// The next thousand after that name, in the order of their names; fewer: there are no more.
-    /// What is not named like a chunk is not ours and not listed.
-    pub async fn list(&self, after: Option<&ObjectName>) -> Result<Vec<Listed>> {
+    /// Lists up to a thousand objects after that name, in the order of names. Fewer means that
+    /// there are no more. Skips objects that are not named like a chunk: they are not ours.
+    pub async fn list(&self, after: Option<&ObjectName>) -> Result<Vec<ListedObject>> {
         let after = after.map(ObjectName::key);
         let list = || async {
             match &self.at {
@@ -222,19 +224,19 @@ impl Objects {
 }
 
 impl ObjectName {
-    /// A copy that nobody has written yet.
+    /// Creates a name for a new copy.
     pub fn new(chunk: [u8; 32]) -> Result<Self> {
         let copy = getrandom::u32().map_err(|error| Error::Read(error.into()))?;
         Ok(Self { chunk, copy })
     }
 
-    /// `chunks/ab/abcdef…-COPY`
+    /// Formats the key: `chunks/ab/abcdef…-COPY`.
     fn key(&self) -> String {
         let chunk = hex(&self.chunk);
         format!("chunks/{}/{chunk}-{:08x}", &chunk[..2], self.copy)
     }
 
-    /// The object that a key stands for; none: not one of ours.
+    /// Parses a key. `None` if the object is not one of ours.
     pub(super) fn of(key: &str) -> Option<Self> {
         let (chunk, copy) = key.get(10..)?.split_once('-')?;
         let name = Self {

@@ -1,4 +1,4 @@
-//! `s3://`: a bucket of whatever speaks S3.
+//! The `s3://` backend: a bucket on any server that speaks S3.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore as _, ObjectStoreExt as _, RetryConfig};
 
-use super::objects::{Failed, Listed, ObjectName, PAGE};
+use super::objects::{Failed, ListedObject, ObjectName, PAGE};
 use super::{BlobsConfig, without_password};
 use crate::error::{Error, Result};
 
 const CONNECT: Duration = Duration::from_secs(3);
 const REQUEST: Duration = Duration::from_secs(10);
-/// What a bucket is in if nobody says; servers of one's own ignore it.
+/// Default region. Self-hosted servers ignore it.
 const REGION: &str = "us-east-1";
 
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// `rest` is what follows `s3://`.
+    /// Opens a bucket. `rest` is the URL after `s3://`.
     pub(super) fn new(rest: &str, config: &BlobsConfig) -> Result<Self> {
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
@@ -48,7 +48,7 @@ impl Bucket {
                 "s3://{name} needs a key: set REJOIN_BLOBS_ACCESS_KEY_ID and REJOIN_BLOBS_SECRET_ACCESS_KEY"
             ));
         };
-        // Who encrypts the connection: chosen here, once; that it was already is fine.
+        // Selects the TLS provider. An error only means that one is selected already.
         drop(rustls::crypto::ring::default_provider().install_default());
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(name)
@@ -61,7 +61,7 @@ impl Bucket {
                     .with_connect_timeout(CONNECT)
                     .with_timeout(REQUEST),
             )
-            // A try is a whole call, its body included: `objects.rs` counts them.
+            // A try is a whole call including its body. `objects.rs` counts tries.
             .with_retry(RetryConfig {
                 max_retries: 0,
                 ..RetryConfig::default()
@@ -132,7 +132,7 @@ impl Bucket {
         };
         let size = found.meta.size;
         if size > at_most as u64 {
-            // What is wrong with it is its length: nobody needs its bytes.
+            // The length alone makes the object invalid, so its bytes are not read.
             return Ok(Some(vec![0; at_most + 1]));
         }
         let mut body = Vec::with_capacity(size as usize);
@@ -160,7 +160,7 @@ impl Bucket {
         self.there(self.at.delete(&self.path(key)).await).map(drop)
     }
 
-    pub(super) async fn list(&self, after: Option<&str>) -> Result<Vec<Listed>, Failed> {
+    pub(super) async fn list(&self, after: Option<&str>) -> Result<Vec<ListedObject>, Failed> {
         let under = self.path("chunks");
         let mut listing = match after {
             Some(after) => self.at.list_with_offset(Some(&under), &self.path(after)),
@@ -174,7 +174,7 @@ impl Bucket {
             };
             if let Some(name) = ObjectName::of(&key) {
                 let at = object.last_modified.timestamp_micros();
-                found.push(Listed {
+                found.push(ListedObject {
                     name,
                     bytes: object.size,
                     at,
@@ -197,7 +197,7 @@ impl Bucket {
         Some(parts.join("/"))
     }
 
-    /// That a chunk is missing is an answer; that its bucket is, is not.
+    /// Maps a missing chunk to `None`. A missing bucket stays an error.
     fn there<T>(&self, found: object_store::Result<T>) -> Result<Option<T>, Failed> {
         match found {
             Ok(found) => Ok(Some(found)),
@@ -216,7 +216,7 @@ impl Bucket {
     fn failed(&self, error: &object_store::Error) -> Failed {
         let cause = cause(error);
         let status = status(&cause);
-        // Not every call tells them apart by its error.
+        // Some calls report these only by the status code.
         let refused = match error {
             object_store::Error::PermissionDenied { .. }
             | object_store::Error::Unauthenticated { .. } => true,
@@ -231,14 +231,15 @@ impl Bucket {
         } else if let Some(status) = status {
             Failed::Passing(format!("it answers {status}"))
         } else {
-            // Servers answer with pages: their first line, and not more of it than fits one.
+            // Servers answer with whole pages; only a part of the first line is kept.
             let line = cause.lines().next().unwrap_or_default();
             Failed::Passing(line.chars().take(300).collect())
         }
     }
 }
 
-/// The innermost cause says what happened; what stands around it is the library's business.
+/// Returns the innermost cause, which describes the failure. The outer errors are details of the
+/// library.
 fn cause(error: &object_store::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -247,7 +248,7 @@ fn cause(error: &object_store::Error) -> String {
     cause.to_string()
 }
 
-/// `503 Service Unavailable`, where that is the cause.
+/// Extracts a status such as `503 Service Unavailable` from the cause.
 fn status(cause: &str) -> Option<&str> {
     let (_, after) = cause.split_once("status code: ")?;
     after.split(':').next().map(str::trim)

@@ -1,4 +1,5 @@
-//! Configuration, and the folder backend. Servers: `tests/` of the binary.
+//! Tests of the configuration and the folder backend. Tests with servers are in `tests/` of the
+//! binary.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -110,7 +111,7 @@ async fn a_folder_keeps_what_was_put() {
         objects.size(&name).await.unwrap(),
         Some(sealed.len() as u64)
     );
-    let hex = crate::seal::hex(&name.chunk) + "-0000002a";
+    let hex = rejoin_core::hex(&name.chunk) + "-0000002a";
     let path = folder
         .path()
         .join("deep/down/chunks")
@@ -147,7 +148,7 @@ async fn a_folder_is_listed_in_pages() {
     fs_err::write(chunks.join("ab/notes.txt"), "x").unwrap();
     let moved = chunks
         .join("ab")
-        .join(crate::seal::hex(&[0; 32]) + "-0000002a");
+        .join(rejoin_core::hex(&[0; 32]) + "-0000002a");
     fs_err::write(moved, "x").unwrap();
 
     let first = objects.list(None).await.unwrap();
@@ -163,7 +164,7 @@ async fn what_no_chunk_can_be_is_not_read_to_its_end() {
     let (folder, objects) = folder();
     let name = named([0xab; 32]);
     objects.put(&name, vec![1]).await.unwrap();
-    let hex = crate::seal::hex(&name.chunk) + "-0000002a";
+    let hex = rejoin_core::hex(&name.chunk) + "-0000002a";
     let path = folder.path().join("deep/down/chunks/ab").join(hex);
     fs_err::File::create(&path)
         .unwrap()
@@ -175,7 +176,7 @@ async fn what_no_chunk_can_be_is_not_read_to_its_end() {
     assert!(opened.unwrap_err().to_string().contains("longer than any"));
 }
 
-/// Whatever else lies there is not ours.
+/// Other names in the folder are not ours.
 #[test]
 fn only_our_names_are_names() {
     let hex = "ab".repeat(32);

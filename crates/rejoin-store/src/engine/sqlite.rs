@@ -1,5 +1,5 @@
-//! A database in a file. It is asked in the thread that asks: to hand a question to another thread and
-//! back takes longer than most answers.
+//! The SQLite engine: a database in a file. Queries run in the caller's thread: handing a query to
+//! another thread and back takes longer than most answers.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,31 +11,32 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{OpenFlags, Statement};
 
-use crate::db::Val;
+use crate::db::SqlValue;
 use crate::error::{Error, Result};
 
-/// One before it could lose what was written while its log began anew.
+/// Earlier versions could lose data that was written while the log restarted.
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003);
 
-/// How long a writer waits for another process's transaction.
+/// Longest time that a writer waits for another process's transaction.
 const BUSY: Duration = Duration::from_secs(20);
-/// Statements kept ready: to plan one takes longer than to run it.
+/// Number of prepared statements kept: planning one takes longer than running it.
 const KEPT: usize = 128;
-/// At most, between two tries to begin.
+/// Longest delay between two tries to begin.
 const PAUSE: Duration = Duration::from_millis(50);
-/// After so many pages the log is written back. All of it is read by whoever opens the file.
+/// Number of pages after which the log is written back. Every process that opens the file reads the
+/// whole log.
 const LOG_PAGES: i64 = 250;
-/// Where it stays open.
+/// Number of pages for a store that stays open.
 const LONG_LOG_PAGES: i64 = 1000;
 
 /// A connection to a file.
 #[derive(Debug)]
 pub(crate) struct Local {
-    /// Never locked: it makes what is not to be shared shareable.
+    /// Never locked. The mutex only makes the connection `Sync`.
     at: Mutex<rusqlite::Connection>,
 }
 
-/// A row of it.
+/// A row of a result.
 #[derive(Debug)]
 pub(crate) struct LocalRow {
     names: Arc<[String]>,
@@ -43,21 +44,22 @@ pub(crate) struct LocalRow {
 }
 
 impl Local {
-    /// Opens it for writing; a file that does not exist is made.
+    /// Opens a file for writing, and creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
         if unchanging(path).is_some() {
             return Self::another(path);
         }
         let at = Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
-        // Every commit outlives every process. A power cut may take back the newest of them, in
-        // order: those since the log was last written back, or the system last wrote by itself.
+        // Every commit survives the death of any process. A power cut may undo the newest commits,
+        // in order: those since the log was last written back, or since the system last wrote on
+        // its own.
         at.pragma_update(None, "synchronous", "normal")?;
         at.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         at.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
         Ok(Self { at: Mutex::new(at) })
     }
 
-    /// One more connection to a file that exists.
+    /// Opens another connection to an existing file.
     pub(crate) fn another(path: &Path) -> rusqlite::Result<Self> {
         let at = match unchanging(path) {
             Some(name) => Self::connect(Path::new(&name), OpenFlags::SQLITE_OPEN_URI)?,
@@ -72,7 +74,7 @@ impl Local {
         let at = rusqlite::Connection::open_with_flags(path, flags | more)?;
         at.busy_timeout(BUSY)?;
         at.set_prepared_statement_cache_capacity(KEPT);
-        // A command does not wait for the disk when it ends: what is committed is in the log.
+        // A command does not wait for the disk when it ends: committed data is in the log.
         at.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         Ok(at)
     }
@@ -81,7 +83,7 @@ impl Local {
         self.at.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn all(&mut self, sql: &str, values: &[Val]) -> Result<Vec<LocalRow>> {
+    pub(crate) fn all(&mut self, sql: &str, values: &[SqlValue]) -> Result<Vec<LocalRow>> {
         let mut statement = self.at().prepare_cached(sql)?;
         bind(&mut statement, values)?;
         let names: Arc<[String]> = statement.column_names().iter().map(|&n| n.into()).collect();
@@ -97,7 +99,7 @@ impl Local {
         Ok(rows)
     }
 
-    pub(crate) fn run(&mut self, sql: &str, values: &[Val]) -> Result<u64> {
+    pub(crate) fn run(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64> {
         let at = self.at();
         let mut statement = at.prepare_cached(sql)?;
         bind(&mut statement, values)?;
@@ -108,7 +110,7 @@ impl Local {
         Ok(at.changes())
     }
 
-    /// Takes the write lock. Somebody else's is waited for without a thread.
+    /// Takes the write lock. Waits for another writer without blocking the thread.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         let until = Instant::now() + BUSY;
         let mut pause = Duration::from_millis(1);
@@ -126,7 +128,7 @@ impl Local {
         }
     }
 
-    /// Gets a statement ready. What goes wrong goes wrong again when it is used.
+    /// Prepares a statement. Ignores an error: it occurs again when the statement is used.
     pub(crate) fn plan(&mut self, sql: &str) {
         drop(self.at().prepare_cached(sql));
     }
@@ -137,13 +139,14 @@ impl Local {
             .pragma_update(None, "wal_autocheckpoint", LONG_LOG_PAGES);
     }
 
-    /// As far as nobody reads what is in the log. What goes wrong is done when there is more of it.
+    /// Writes the log back, except for the part that readers still use. Ignores an error: the next
+    /// call has more to write.
     pub(crate) fn write_back(&mut self) {
         let done = "pragma wal_checkpoint(passive)";
         let _busy = self.at().query_row(done, [], |_| Ok(()));
     }
 
-    /// With everything written back, if it is the last one.
+    /// Closes the connection. The last one writes the log back completely.
     pub(crate) fn close(self) {
         let at = self.at.into_inner().unwrap_or_else(PoisonError::into_inner);
         let _told_when_opened = at.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
@@ -188,10 +191,12 @@ fn other(column: &str, kind: &str) -> Error {
     Error::Foreign(format!("{column} is no {kind}"))
 }
 
-/// The name under which the engine reads a file on a read-only file system without the log and the index
-/// that it would make beside it. None: the file can be written, or has a log, which has to be read too.
+/// Returns a URI with which the engine reads a file on a read-only file system, without the log and
+/// index files that it would create beside it. `None` if the file can be written, or has a log,
+/// which must be read too.
 fn unchanging(path: &Path) -> Option<String> {
-    // Not opened for that: to close it would release the locks of every other connection.
+    // Checked without opening the file: closing it would release the locks of every other
+    // connection.
     let fixed = access(path, AccessFlags::W_OK) == Err(Errno::EROFS);
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -203,17 +208,18 @@ fn unchanging(path: &Path) -> Option<String> {
     Some(format!("file:{name}?immutable=1"))
 }
 
-/// `$1` is a name to the engine, and gets its number where it stands first.
-fn bind(statement: &mut Statement<'_>, values: &[Val]) -> Result<()> {
+/// Binds values by number. To the engine `$1` is a name, which gets its index at the first
+/// occurrence.
+fn bind(statement: &mut Statement<'_>, values: &[SqlValue]) -> Result<()> {
     for place in 1..=statement.parameter_count() {
         let name = statement.parameter_name(place).unwrap_or_default();
         let number = name.trim_start_matches('$').parse::<usize>();
         let value = number.ok().and_then(|n| values.get(n.checked_sub(1)?));
         match value {
-            Some(Val::Int(v)) => statement.raw_bind_parameter(place, v)?,
-            Some(Val::Text(v)) => statement.raw_bind_parameter(place, v)?,
-            Some(Val::Bytes(v)) => statement.raw_bind_parameter(place, v)?,
-            Some(Val::Id(v)) => {
+            Some(SqlValue::Int(v)) => statement.raw_bind_parameter(place, v)?,
+            Some(SqlValue::Text(v)) => statement.raw_bind_parameter(place, v)?,
+            Some(SqlValue::Bytes(v)) => statement.raw_bind_parameter(place, v)?,
+            Some(SqlValue::Id(v)) => {
                 statement.raw_bind_parameter(place, v.as_ref().map(|id| &id.as_bytes()[..]))?;
             }
             None => return Err(Error::Foreign(format!("a value for {name} is missing"))),
@@ -253,7 +259,7 @@ mod tests {
         (dir, local)
     }
 
-    /// A value goes where its number stands, in whatever order and however often.
+    /// A value is bound by its number, in any order and any number of times.
     #[test]
     fn values_by_their_numbers() {
         let (_dir, mut local) = local();
@@ -269,14 +275,16 @@ mod tests {
             assert!(wrong, "a value was taken for another kind");
         }
         assert!(rows[0].int("nothing").is_err());
-        let few = local.run(insert, &[Val::from(1), "x".into()]).unwrap_err();
+        let few = local
+            .run(insert, &[SqlValue::from(1), "x".into()])
+            .unwrap_err();
         assert_eq!(
             few.to_string(),
             "the store holds something this rejoin cannot read: a value for $3 is missing"
         );
     }
 
-    /// While somebody else writes, the thread does other things.
+    /// While another process writes, the thread does other work.
     #[tokio::test]
     async fn another_writer_is_waited_for_without_a_thread() {
         let (dir, mut local) = local();
@@ -299,7 +307,7 @@ mod tests {
         local.run("rollback", &[]).unwrap();
     }
 
-    /// A command leaves its log to the next one; who closes the store does not.
+    /// A command leaves its log to the next one. Closing the store does not.
     #[test]
     fn only_closing_writes_back() {
         let (dir, mut local) = local();
@@ -313,7 +321,7 @@ mod tests {
         assert!(!log.exists());
     }
 
-    /// What was written back is not read again.
+    /// Data that was written back is not read again.
     #[test]
     fn a_log_that_was_written_back_begins_anew() {
         let (dir, mut local) = local();
@@ -324,7 +332,7 @@ mod tests {
         for n in 2..20 {
             local.write_back();
             local
-                .run("insert into t (a) values ($1)", &[Val::from(n)])
+                .run("insert into t (a) values ($1)", &[SqlValue::from(n)])
                 .unwrap();
         }
         assert_eq!(length(), before, "it grew");

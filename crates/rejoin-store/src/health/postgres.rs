@@ -1,4 +1,4 @@
-//! A look at a database on a server: nothing is made, migrated or changed.
+//! Inspects a database on a server. Creates, migrates and changes nothing.
 
 use sqlx::postgres::PgConnection;
 
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::open::postgres::{Server, version};
 
 impl Store {
-    /// Which server and database a URL names, as people are shown it: no password, no user.
+    /// Returns server and database of a URL for display, without user and password.
     pub fn postgres_place(url: &str) -> Result<String> {
         Ok(Server::named(url)?.place.to_string())
     }
 
-    /// None: no rejoin was ever there.
+    /// Inspects the store. `None` if the database never had one.
     pub async fn health_of_postgres(url: &str) -> Result<Option<Health>> {
         let server = Server::named(url)?;
         let mut served = server.connect(false).await?;

@@ -1,5 +1,5 @@
-//! Opens a database on a PostgreSQL server: everything bounded, so that neither a dead server nor a
-//! dead client of it blocks anybody for long.
+//! Opens a database on a PostgreSQL server. Everything is bounded, so that neither a dead server
+//! nor a dead client blocks others for long.
 
 mod pooler;
 
@@ -12,11 +12,11 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::connections::{Origin, Store};
-use crate::engine::{Connection, Served, is_lost};
+use crate::engine::{Connection, ServerConnection, is_lost};
 use crate::error::{Error, Result};
 use crate::open::newest_schema;
 
-/// Append-only; the same numbers stand in `migrations/sqlite`.
+/// Append-only. `migrations/sqlite` has the same numbers.
 const MIGRATIONS: &[(i64, &str)] = &[
     (
         1,
@@ -62,28 +62,44 @@ const MIGRATIONS: &[(i64, &str)] = &[
         11,
         include_str!("../../../../migrations/postgres/0011_search.sql"),
     ),
+    (
+        12,
+        include_str!("../../../../migrations/postgres/0012_search_ranges.sql"),
+    ),
+    (
+        13,
+        include_str!("../../../../migrations/postgres/0013_browser_sessions.sql"),
+    ),
+    (
+        14,
+        include_str!("../../../../migrations/postgres/0014_chains.sql"),
+    ),
+    (
+        15,
+        include_str!("../../../../migrations/postgres/0015_views.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a server is waited for that has no room, or is just coming up; and one that was there.
+/// Longest wait for a server that has no free connection, is starting, or was reachable before.
 const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
-/// The lock is waited for longer than anybody may sit on it idly. Keepalives: of a client whose machine
-/// is gone the server would otherwise hear nothing for hours. A commit must outlive a crash of the server: where
-/// the server is set up otherwise, it is switched on for the session.
+/// The lock timeout is longer than the time a transaction may stay idle. Keepalives: without them
+/// the server would notice a vanished client machine only after hours. A commit must survive a
+/// crash of the server: if the server is configured otherwise, it is switched on for the session.
 const MANNERS: &str = "set lock_timeout = '20s'; set statement_timeout = '30s';
     set idle_in_transaction_session_timeout = '10s'; set client_min_messages = 'error';
     set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
     select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
 
-/// One at a time; then against those who write, as they have it.
+/// Excludes other migrations first, then writers by their own lock.
 const ALONE: &str = "set local statement_timeout = 0;
     select pg_advisory_xact_lock(hashtextextended('rejoin:' || coalesce(current_schema(), ''), 0));
     create table if not exists rejoin_schema (version bigint not null);
     select pg_advisory_xact_lock(hashtextextended('rejoin', 'rejoin_schema'::regclass::oid::bigint))";
 
-/// How to reach a server. Shows no password.
+/// Address of a server. Its debug output contains no password.
 #[derive(Clone)]
 pub(crate) struct Server {
     options: PgConnectOptions,
@@ -97,12 +113,12 @@ impl std::fmt::Debug for Server {
 }
 
 impl Store {
-    /// Opens, and where needed makes or updates, the tables in the schema that `search_path` names.
+    /// Opens the store, and creates or updates its tables in the schema that `search_path` names.
     pub async fn open_postgres(url: &str) -> Result<Self> {
         let server = Server::named(url)?;
         let mut served = server.connect(false).await?;
         pooler::must_keep_sessions(&server, &mut served).await?;
-        // As long as it takes: only the lock is waited for no longer than usual.
+        // Without a time limit: only the wait for the lock has the usual one.
         let migrated = migrate(&mut served.line).await;
         migrated.map_err(|error| Error::of_server(error, &server.place))??;
         let writer = Connection::Postgres(Box::new(served));
@@ -113,7 +129,7 @@ impl Store {
 impl Server {
     pub(crate) fn named(url: &str) -> Result<Self> {
         let options = PgConnectOptions::from_str(url).map_err(|_| Error::Address)?;
-        // Encoded or not, what is shown never holds more than the names.
+        // The displayed text contains only the names, whether the URL is encoded or not.
         let host = match options.get_socket() {
             Some(folder) => folder.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
@@ -132,14 +148,14 @@ impl Server {
         })
     }
 
-    /// `again`: it was there before, so it may be restarting.
-    pub(crate) async fn connect(&self, again: bool) -> Result<Served> {
+    /// Connects. `again`: the server was reachable before, so it may be restarting.
+    pub(crate) async fn connect(&self, again: bool) -> Result<ServerConnection> {
         let until = Instant::now() + COMES_BACK_WITHIN;
         loop {
             let error = match self.connect_once().await {
                 Ok(line) => {
                     let place = Arc::clone(&self.place);
-                    return Ok(Served { line, place });
+                    return Ok(ServerConnection { line, place });
                 }
                 Err(error) => error,
             };
@@ -155,7 +171,7 @@ impl Server {
     async fn connect_once(&self) -> Result<PgConnection, sqlx::Error> {
         let connected = async {
             let mut line = match self.options.connect().await {
-                // It hands on to the server only what it knows.
+                // The pooler passes on only settings that it knows.
                 Err(error) if pooler::is_refusal(&error) => {
                     let plain = self.options.clone().extra_float_digits(None);
                     plain.connect().await?
@@ -171,13 +187,13 @@ impl Server {
     }
 }
 
-/// Too many connections, or still coming up.
+/// Returns true for too many connections, or a server that is starting.
 fn has_no_room(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| matches!(code.as_ref(), "53300" | "57P03"))
 }
 
-/// None: no rejoin was ever here.
+/// Returns the schema version. `None` if the database never had a store.
 pub(crate) async fn version(at: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
     let found = sqlx::query_scalar("select version from rejoin_schema")
         .fetch_optional(at)

@@ -1,4 +1,4 @@
-//! Issue 6, "done when" 2 for a single chunk: changed, cut, swapped, puffed up. (B-16, B-29)
+//! Issue 6, "done when" 2 for a single chunk: changed, cut, swapped, inflated. (B-16, B-29)
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn sealers() -> [Sealer; 3] {
     ]
 }
 
-/// One that packs, one that does not, the smallest, the largest.
+/// Chunks that compress, that do not, the smallest and the largest.
 fn chunks() -> Vec<Vec<u8>> {
     let noise = |length: usize| {
         let mut bytes = vec![0; length];
@@ -98,7 +98,7 @@ fn another_chunk_under_this_name_is_damage() {
     for sealer in sealers() {
         let [one, other] = [b"the first thing".as_slice(), b"another thing!!"];
         assert_damaged(&open(&sealer, one, &sealer.seal(other)));
-        // Also in another form: what was sealed without a key, under a name made with it.
+        // Also in another form: sealed without a key, under a name made with one.
         assert_damaged(&open(
             &Sealer::with_keys(&KEY, &[]),
             one,
@@ -117,7 +117,7 @@ fn a_check_that_fits_does_not_help_a_forger() {
         rest[at - 1 - CHECK] ^= 1;
         assert_damaged(&open(&sealer, plain, &framed(sealed[0], &[&rest])));
     }
-    // Nor does saying that it was not packed.
+    // Nor does a claim that it was not packed.
     assert_damaged(&open(
         &sealer,
         plain,
@@ -128,10 +128,10 @@ fn a_check_that_fits_does_not_help_a_forger() {
 #[test]
 fn bombs_are_refused() {
     let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 19).unwrap();
-    // One that does not say how much it holds.
+    // A frame that does not state its content size.
     let mut silent = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
     std::io::Write::write_all(&mut silent, &vec![0; 8 << 20]).unwrap();
-    // One that claims a terabyte: magic, eight bytes of content size, an empty last block.
+    // A frame that claims a terabyte: magic, eight bytes of content size, an empty last block.
     let liar = [
         &[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..],
         &(1_u64 << 40).to_le_bytes(),

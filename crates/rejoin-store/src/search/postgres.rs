@@ -1,6 +1,6 @@
-//! Full text by tsvector: the same words are found as in the other engine.
+//! Full text search with tsvector. Finds the same words as the other engine.
 //!
-//! The engine reads every hit before it puts them in order. So the newest messages are searched first, and
+//! The engine reads every hit before it sorts them. So the newest messages are searched first, and
 //! older ones only if there are too few hits.
 
 use super::{HIT_BEGINS, Hit, RANKED, Search, Term, hit, terms};
@@ -8,15 +8,15 @@ use crate::connections::Read;
 use crate::db::{Row, one, rows, vals};
 use crate::error::Result;
 
-/// The words as `rejoin_words` makes them of a message.
+/// Query words, normalised as `rejoin_words` does for messages.
 macro_rules! query {
     () => {
         r"to_tsquery('simple', regexp_replace(normalize($1, nfd), '[\u0300-\u036f]', '', 'g'))"
     };
 }
 
-/// The best of the newest hits. `$4` says which messages are searched; `ts_rank` looks at the message alone. What
-/// ends with `offset 0` is looked up for each hit.
+/// The best of the newest hits. `$4` selects the messages to search; `ts_rank` looks at the message
+/// alone. Subqueries with `offset 0` are evaluated for each hit.
 pub(super) const FOUND: &str = concat!(
     "select m.id, m.conversation_id, m.seq, m.role, m.agent, m.created_at from (
         select message_id, n, words from messages_text where words @@ (",
@@ -46,10 +46,10 @@ macro_rules! snippet {
 }
 
 pub(super) const AS_SAID: &str = snippet!("left(text, 150000)");
-/// The word stands inside a path or has marks: shown as it was found.
+/// For a word inside a path or with diacritics: shown in its normalised form.
 pub(super) const AS_FOUND: &str = snippet!("rejoin_words(text)");
 
-/// Runs of messages that are searched one after the other: the name of a run, and the power of two that is its length.
+/// Ranges of messages that are searched one after the other: name, and length as a power of two.
 const RUNS: [(&str, u32); 3] = [("at0", 12), ("at1", 16), ("at2", 20)];
 
 pub(super) async fn search(read: &mut Read, search: &Search) -> Result<Vec<Hit>> {
@@ -82,7 +82,7 @@ pub(super) async fn search(read: &mut Read, search: &Search) -> Result<Vec<Hit>>
     Ok(hits)
 }
 
-/// The hits in the newest messages, or in all if those hold too few.
+/// Returns the hits in the newest messages, or in all messages if those contain too few.
 async fn newest(read: &mut Read, search: &Search, query: &str) -> Result<Vec<Row>> {
     let last = one(
         read,
@@ -91,7 +91,7 @@ async fn newest(read: &mut Read, search: &Search, query: &str) -> Result<Vec<Row
     )
     .await?;
     let last = last.map_or(Ok(0), |row| row.int("n"))?;
-    // Some may be of removed messages, or of another folder.
+    // Some hits may be in removed messages or in another folder.
     let spare = if search.workdir.is_some() { 100 } else { 4 };
     let most = search.limit.max(RANKED) * spare;
     let mut space = quoted("ns", &search.namespace);
@@ -119,7 +119,7 @@ async fn newest(read: &mut Read, search: &Search, query: &str) -> Result<Vec<Row
     Ok(vec![])
 }
 
-/// A word of our own, as a query holds it.
+/// Quotes one of our own words for a query.
 fn quoted(kind: &str, name: &str) -> String {
     format!(
         "'{kind}:{}'",
@@ -127,8 +127,8 @@ fn quoted(kind: &str, name: &str) -> String {
     )
 }
 
-/// In the engine's own language; every word quoted, so that none of it is taken for an operator. None:
-/// there is nothing to look for.
+/// Builds a query in the engine's language. Every word is quoted, so that none is taken for an
+/// operator. `None` if there is no word to search.
 fn query(text: &str, begins: bool) -> Option<String> {
     let terms: Vec<String> = terms(text)
         .iter()
@@ -137,7 +137,8 @@ fn query(text: &str, begins: bool) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" & "))
 }
 
-/// Signs part words, as in what was said; the parts of a term stand side by side.
+/// Builds one term. Punctuation separates words, as in messages; the parts of a term must be
+/// adjacent.
 fn one_term(term: &Term, begins: bool) -> Option<String> {
     let parts = term
         .text

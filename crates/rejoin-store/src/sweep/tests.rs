@@ -1,11 +1,11 @@
-//! Which snapshots are over. What becomes of chunks: `tests/suite/sweep.rs`.
+//! Tests of the choice of expiring snapshots. Tests with chunks are in `tests/suite/sweep.rs`.
 
 use super::*;
 
 const DAY: i64 = 24 * 60 * 60 * 1_000_000;
 const NOW: i64 = 1000 * DAY;
 
-/// Of session `pin`, so many days old.
+/// A snapshot of session `pin`, that many days old.
 fn snapshot(n: u8, pin: u8, days: i64) -> Living {
     Living {
         id: SnapshotId::from_parts(u64::from(n), [n; 10]),
@@ -53,7 +53,7 @@ fn what_the_user_wants_kept_stays() {
     assert_eq!(over(&all, Some(0), Some(0)), [9, 8]);
 }
 
-/// One of a running turn is no reason to give the last confirmed one up.
+/// A snapshot of a running turn is no reason to expire the last confirmed one.
 #[test]
 fn an_open_one_stands_beside_the_newest_confirmed_one() {
     let mut all = [

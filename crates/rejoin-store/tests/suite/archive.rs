@@ -4,11 +4,11 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use rejoin_core::{
-    ConversationId, PermissionMode, Pin, Scope, ScopeValue, Seen, SnapshotId, TurnId,
+    ConversationId, PermissionMode, Pin, Scope, ScopeValue, SeenPrefix, SnapshotId, TurnId,
 };
 use rejoin_store::{
-    Arrival, Blobs, Captured, Generation, Header, Keeping, ManifestFile, NewConversation,
-    NewSnapshot, Sealer, Store, Vault, Which, check,
+    Blobs, CaptureMode, CapturedSession, Generation, Header, ImportParams, ManifestFile,
+    NewConversation, NewSnapshot, Sealer, SnapshotSelection, Store, Vault, check,
 };
 
 use super::pins;
@@ -60,7 +60,7 @@ const C: u64 = 1;
 /// As the session is captured here: it marks no file.
 fn pin() -> Pin {
     Pin {
-        seen: Seen {
+        seen: SeenPrefix {
             summarised: 0,
             value: ScopeValue([1; 32]),
             ..pins::pin(2).seen
@@ -80,12 +80,12 @@ async fn vault(at: &Path, sealer: Sealer) -> Vault {
 async fn with_session(vault: &Vault, length: u64) -> Header {
     let conversation = ConversationId::from_parts(C, [1; 10]);
     let pin = pin();
-    let mut captured = Captured {
+    let mut captured = CapturedSession {
         key: vault.sealer.key_id(),
-        ..Captured::default()
+        ..CapturedSession::default()
     };
     let noise = Noise::of(length);
-    let kept = vault.keep(noise, vec![], &mut captured, Keeping::Apart, 1);
+    let kept = vault.keep(noise, vec![], &mut captured, CaptureMode::Apart, 1);
     let chunks = kept.await.unwrap();
     captured.files.push(ManifestFile {
         part: String::new(),
@@ -108,12 +108,13 @@ async fn with_session(vault: &Vault, length: u64) -> Header {
         parent: None,
         now: 1,
     };
-    tx.add_conversation(&new).await.unwrap();
+    tx.conversations().add(&new).await.unwrap();
     let turn = TurnId::from_parts(1, [1; 10]);
-    tx.open_new_pin(pin.id, conversation, &pin.agent, &pin.session, turn, 1)
+    tx.pins()
+        .open_new(pin.id, conversation, &pin.agent, &pin.session, turn, 1)
         .await
         .unwrap();
-    assert!(tx.confirm_pin(&pin, 1).await.unwrap());
+    assert!(tx.pins().confirm(&pin, 1).await.unwrap());
     let snapshot = NewSnapshot {
         id: SnapshotId::from_parts(9, [9; 10]),
         conversation,
@@ -122,7 +123,7 @@ async fn with_session(vault: &Vault, length: u64) -> Header {
         open: false,
         now: 1,
     };
-    assert!(tx.add_snapshot(&snapshot).await.unwrap());
+    assert!(tx.snapshots().add(&snapshot).await.unwrap());
     tx.commit().await.unwrap();
     Header {
         conversation,
@@ -140,7 +141,9 @@ async fn goes_through(length: u64) {
     let header = with_session(&from, length).await;
     let file = dir.path().join("archive");
     let mut to = BufWriter::new(std::fs::File::create(&file).unwrap());
-    let exported = from.export(&header, Which::All, &mut to, |_| {}).await;
+    let exported = from
+        .export(&header, SnapshotSelection::All, &mut to, |_| {})
+        .await;
     let exported = exported.unwrap();
     to.flush().unwrap();
     assert_eq!(
@@ -154,7 +157,7 @@ async fn goes_through(length: u64) {
     let contents = check(open(), 0).unwrap();
     assert_eq!(contents.totals, exported.totals);
     let into = vault(&dir.path().join("into.db"), Sealer::plain()).await;
-    let arrival = Arrival {
+    let arrival = ImportParams {
         namespace: String::new(),
         over: None,
         copy: None,
@@ -168,7 +171,8 @@ async fn goes_through(length: u64) {
     into.import(open(), &arrival).await.unwrap();
     let mut read = into.store.read().await.unwrap();
     let snapshot = read
-        .snapshots_of(header.conversation)
+        .snapshots()
+        .of(header.conversation)
         .await
         .unwrap()
         .remove(0);

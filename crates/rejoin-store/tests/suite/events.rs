@@ -15,12 +15,12 @@ async fn however_many_come_at_once_they_keep_their_order(place: Place) {
         let bodies = (0..many).map(|n| EventBody::warning(format!("{n} of {many}")));
         let bodies: Vec<EventBody> = bodies.collect();
         let mut tx = store.begin().await.unwrap();
-        tx.add_events(c, turns[0], 7, &bodies).await.unwrap();
+        tx.events().add(c, turns[0], 7, &bodies).await.unwrap();
         tx.commit().await.unwrap();
         given.extend(bodies);
     }
     let mut read = store.read().await.unwrap();
-    let found = read.events_of(turns[0], 0, 10_000).await.unwrap();
+    let found = read.events().of_turn(turns[0], 0, 10_000).await.unwrap();
     assert!(found.is_sorted_by(|a, b| a.seq < b.seq));
     assert!(found.iter().all(|it| it.conversation == c && it.at == 7));
     let found: Vec<EventBody> = found.into_iter().map(|it| it.body).collect();

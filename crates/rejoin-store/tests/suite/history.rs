@@ -35,7 +35,7 @@ async fn told(store: &Store, speakers: &[Option<usize>]) -> (ConversationId, Vec
         parent: None,
         now: 1,
     };
-    tx.add_conversation(&new).await.unwrap();
+    tx.conversations().add(&new).await.unwrap();
     let mut history = vec![];
     for (at, speaker) in speakers.iter().enumerate() {
         let id = MessageId::from_parts(at as u64 + 1, [at as u8; 10]);
@@ -59,10 +59,10 @@ async fn told(store: &Store, speakers: &[Option<usize>]) -> (ConversationId, Vec
             now: 1,
         };
         match role {
-            Role::Assistant => drop(tx.add_placed(&new).await.unwrap()),
+            Role::Assistant => drop(tx.messages().add_placed(&new).await.unwrap()),
             Role::User => {
-                tx.accept_message(&new).await.unwrap();
-                tx.place_message(id).await.unwrap();
+                tx.messages().accept(&new).await.unwrap();
+                tx.messages().place(id).await.unwrap();
             }
         }
         history.push(Message {
@@ -107,19 +107,22 @@ async fn change(store: &Store, c: ConversationId, history: &mut Vec<Message>, ch
     match change {
         Change::Edit(_) => {
             history[at].text.push_str(", edited");
-            tx.rewrite_message(&history[at], true, 1).await.unwrap();
-            tx.refold(c, seq).await.unwrap();
+            tx.changes()
+                .rewrite_message(&history[at], true, 1)
+                .await
+                .unwrap();
+            tx.recompute(c, seq).await.unwrap();
         }
         Change::Cut(_) => {
-            let removed = tx.remove_from(c, seq, 1).await.unwrap();
+            let removed = tx.changes().remove_from(c, seq, 1).await.unwrap();
             assert_eq!(removed.len(), history.len() - at);
             history.truncate(at);
         }
         Change::CutAndBack(_) => {
-            for id in tx.remove_from(c, seq, 1).await.unwrap() {
-                tx.bring_back(id).await.unwrap();
+            for id in tx.changes().remove_from(c, seq, 1).await.unwrap() {
+                tx.changes().restore_message(id).await.unwrap();
             }
-            tx.refold(c, seq).await.unwrap();
+            tx.recompute(c, seq).await.unwrap();
         }
     }
     tx.commit().await.unwrap();
@@ -139,6 +142,7 @@ async fn compare(place: Place, speakers: Vec<Option<usize>>, changes: Vec<Change
         for before in 1..=history.len() + 1 {
             let expected = in_scope(scope, &who, &history[..before - 1]);
             let state = read
+                .history()
                 .scope_before(c, scope, &who, before as i64)
                 .await
                 .unwrap();
@@ -151,6 +155,7 @@ async fn compare(place: Place, speakers: Vec<Option<usize>>, changes: Vec<Change
                 "{scope:?} {who} before {before}"
             );
             let between = read
+                .history()
                 .messages_between(c, state.boundary_seq, before as i64)
                 .await
                 .unwrap();
@@ -162,6 +167,7 @@ async fn compare(place: Place, speakers: Vec<Option<usize>>, changes: Vec<Change
                     continue;
                 }
                 let value = read
+                    .history()
                     .value_through(c, scope, &state, seq as i64)
                     .await
                     .unwrap();

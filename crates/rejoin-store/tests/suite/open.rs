@@ -1,7 +1,7 @@
 //! A snapshot of a turn that runs: what was confirmed before it can be had of it, to the byte.
 
 use rejoin_core::{ConversationId, FileMark, Pin, SnapshotId};
-use rejoin_store::{Blobs, Captured, Keeping, NewSnapshot, Sealer, Snapshot, Vault};
+use rejoin_store::{Blobs, CaptureMode, CapturedSession, NewSnapshot, Sealer, Snapshot, Vault};
 
 use super::engines::Place;
 use super::pins::pin;
@@ -11,11 +11,11 @@ on_both_engines!(cut_back_to_any_byte);
 
 const LENGTH: usize = 300_000;
 
-async fn captured(vault: &Vault) -> Captured {
-    let mut captured = Captured::default();
+async fn captured(vault: &Vault) -> CapturedSession {
+    let mut captured = CapturedSession::default();
     let all = text(1, LENGTH);
     let from = std::io::Cursor::new(all.clone());
-    let keep = vault.keep(from, vec![], &mut captured, Keeping::Here, 1);
+    let keep = vault.keep(from, vec![], &mut captured, CaptureMode::Here, 1);
     let chunks = keep.await.unwrap();
     assert!(chunks.0.len() > 1);
     captured.files.push(file(LENGTH, chunks));
@@ -37,7 +37,7 @@ async fn open(vault: &Vault, c: ConversationId, n: u64, confirmed: u64) -> Snaps
     let id = SnapshotId::from_parts(1000 + n, [8; 10]);
     let captured = captured(vault).await;
     let mut tx = vault.store.begin().await.unwrap();
-    tx.forget_open_snapshots(pin.id, true).await.unwrap();
+    tx.snapshots().forget_open(pin.id, true).await.unwrap();
     let new = NewSnapshot {
         id,
         conversation: c,
@@ -46,8 +46,8 @@ async fn open(vault: &Vault, c: ConversationId, n: u64, confirmed: u64) -> Snaps
         open: true,
         now: 1,
     };
-    assert!(tx.add_snapshot(&new).await.unwrap());
-    let added = tx.snapshot(id).await.unwrap();
+    assert!(tx.snapshots().add(&new).await.unwrap());
+    let added = tx.snapshots().get(id).await.unwrap();
     tx.commit().await.unwrap();
     added.unwrap()
 }
@@ -75,10 +75,10 @@ async fn cut_back_to_any_byte(place: Place) {
     assert_eq!(more.manifest().unwrap().cut_back(), None);
     // Each replaced the one before; a confirmed one of the same history replaces the last.
     let mut tx = vault.store.begin().await.unwrap();
-    tx.forget_open_snapshots(pin(9).id, false).await.unwrap();
+    tx.snapshots().forget_open(pin(9).id, false).await.unwrap();
     tx.commit().await.unwrap();
     let mut read = vault.store.read().await.unwrap();
-    let left = read.snapshots_of(c).await.unwrap();
+    let left = read.snapshots().of(c).await.unwrap();
     assert_eq!(left.len(), 1);
     assert!(!left[0].open);
 }

@@ -2,7 +2,7 @@
 
 use rejoin_core::{
     AgentName, ConversationId, FileMark, Folder, PermissionMode, Pin, PinId, PinState, Runtime,
-    Scope, ScopeValue, Seen, SessionId, TurnId, Version,
+    Scope, ScopeValue, SeenPrefix, SessionId, TurnId, Version,
 };
 use rejoin_store::NewConversation;
 
@@ -14,7 +14,7 @@ pub(crate) fn pin(n: u8) -> Pin {
         agent: AgentName::new("demo").unwrap(),
         session: SessionId::new("s").unwrap(),
         state: PinState::Confirmed,
-        seen: Seen {
+        seen: SeenPrefix {
             summarised: 0,
             value: ScopeValue([n; 32]),
             messages: u64::from(n),
@@ -70,27 +70,31 @@ async fn the_newest_sixteen_ends_are_kept(place: Place) {
         parent: None,
         now: 1,
     };
-    tx.add_conversation(&new).await.unwrap();
+    tx.conversations().add(&new).await.unwrap();
     let turn = TurnId::from_parts(1, [1; 10]);
     let first = pin(1);
-    tx.open_new_pin(first.id, c, &agent, &first.session, turn, 1)
+    tx.pins()
+        .open_new(first.id, c, &agent, &first.session, turn, 1)
         .await
         .unwrap();
     for n in 1..=20 {
-        assert!(tx.confirm_pin(&pin(n), 1).await.unwrap());
+        assert!(tx.pins().confirm(&pin(n), 1).await.unwrap());
     }
     // Other bytes and not a word more is no other end; nor is what was put back.
     let mut again = pin(20);
     again.files[0].length = 99;
-    assert!(tx.confirm_pin(&again, 1).await.unwrap());
-    tx.put_back_pin(again.id, &again.files, 1, 1).await.unwrap();
+    assert!(tx.pins().confirm(&again, 1).await.unwrap());
+    tx.pins()
+        .put_back(again.id, &again.files, 1, 1)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
 
     let mut read = store.read().await.unwrap();
-    let stored = read.pins_of(c, &agent).await.unwrap().remove(0);
+    let stored = read.pins().of(c, &agent).await.unwrap().remove(0);
     let now = stored.pin.clone().unwrap();
     assert_eq!((now.seen.messages, now.files[0].length), (20, 99));
-    let earlier = read.earlier_pins(&stored).await.unwrap();
+    let earlier = read.pins().earlier(&stored).await.unwrap();
     let lengths: Vec<u64> = earlier.iter().map(|pin| pin.files[0].length).collect();
     assert_eq!(lengths, (4..=19).rev().collect::<Vec<_>>());
     let mut expected = pin(19);

@@ -34,14 +34,14 @@ async fn a_server_that_was_restarted_is_used_again() {
         end(&server);
         server.start_again();
         let mut read = store.read().await.unwrap();
-        assert_eq!(read.last_event().await.unwrap(), 0);
+        assert_eq!(read.events().last().await.unwrap(), 0);
         drop(read);
 
         let mut tx = store.begin().await.unwrap();
         end(&server);
         server.start_again();
         let turn = TurnId::from_parts(1, [1; 10]);
-        let broken = tx.ask_cancel(turn).await;
+        let broken = tx.turns().request_cancel(turn).await;
         assert!(matches!(broken, Err(Error::Away { .. })), "{broken:?}");
         let kept = tx.commit().await;
         assert!(kept.is_err(), "a broken transaction was kept");
@@ -63,7 +63,10 @@ async fn who_sits_on_the_lock_loses_it() {
     let mut sitting = sits.begin().await.unwrap();
     let begun = waits.begin().await;
     assert!(begun.is_ok(), "{begun:?}");
-    let lost = sitting.ask_cancel(TurnId::from_parts(1, [1; 10])).await;
+    let lost = sitting
+        .turns()
+        .request_cancel(TurnId::from_parts(1, [1; 10]))
+        .await;
     assert!(matches!(lost, Err(Error::Away { .. })), "{lost:?}");
 }
 
@@ -88,7 +91,8 @@ async fn numbers_of_events_are_seen_in_order() {
                 let mut tx = store.begin().await.unwrap();
                 let body = EventBody::warning("x".to_owned());
                 let turn = TurnId::from_parts(1, [n; 10]);
-                tx.add_events(c, turn, 1, &[body.clone(), body])
+                tx.events()
+                    .add(c, turn, 1, &[body.clone(), body])
                     .await
                     .unwrap();
                 tokio::task::yield_now().await;
@@ -102,11 +106,11 @@ async fn numbers_of_events_are_seen_in_order() {
     let mut high = 0;
     while writers.iter().any(|w| !w.is_finished()) {
         let before = high;
-        high = reader.read().await.unwrap().last_event().await.unwrap();
+        high = reader.read().await.unwrap().events().last().await.unwrap();
         for (n, seen) in seen.iter_mut().enumerate() {
             let turn = TurnId::from_parts(1, [n as u8; 10]);
             let mut read = reader.read().await.unwrap();
-            for event in read.events_of(turn, *seen, 1000).await.unwrap() {
+            for event in read.events().of_turn(turn, *seen, 1000).await.unwrap() {
                 assert!(event.seq > before || event.seq > *seen);
                 *seen = event.seq;
             }

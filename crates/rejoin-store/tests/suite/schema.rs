@@ -58,6 +58,8 @@ fn sqlite_and_postgres_are_in_step() {
     assert!(postgres.remove("messages_text").is_some());
     // A server estimates how many rows a table has.
     assert!(sqlite.remove("counts").is_some());
+    // A server finds the messages of a namespace by a word.
+    assert!(sqlite.remove("spaces").is_some());
     assert_eq!(sqlite_files, postgres_files);
     assert!(
         sqlite.len() >= 8
@@ -117,7 +119,11 @@ async fn a_store_of_before_is_brought_up_to_date(place: Place) {
     let store = place.open().await;
     let demo = AgentName::new("demo").unwrap();
     let mut read = store.read().await.unwrap();
-    let state = read.scope_before(c, Scope::Agent, &demo, 3).await.unwrap();
+    let state = read
+        .history()
+        .scope_before(c, Scope::Agent, &demo, 3)
+        .await
+        .unwrap();
     assert_eq!((state.boundary, state.boundary_seq), (Some(one), 1));
     let search = Search {
         text: "harbour".into(),
@@ -128,19 +134,21 @@ async fn a_store_of_before_is_brought_up_to_date(place: Place) {
     drop(read);
     // Digests that were not kept then are made from the words.
     let mut tx = store.begin().await.unwrap();
-    tx.refold(c, 1).await.unwrap();
+    tx.recompute(c, 1).await.unwrap();
     tx.commit().await.unwrap();
     let history = store
         .read()
         .await
         .unwrap()
+        .history()
         .messages_between(c, 0, 3)
         .await
         .unwrap();
     let folded = in_scope(Scope::Full, &demo, &history).value();
     let mut read = store.read().await.unwrap();
     assert_eq!(
-        read.scope_before(c, Scope::Full, &demo, 3)
+        read.history()
+            .scope_before(c, Scope::Full, &demo, 3)
             .await
             .unwrap()
             .value,

@@ -10,6 +10,7 @@ use super::engines::Place;
 on_both_engines!(
     words_are_found,
     other_namespaces_do_not_change_the_order,
+    each_namespace_finds_its_own_messages,
     every_text_is_kept_as_it_is,
     what_is_edited_and_deleted_is_found_no_more,
 );
@@ -48,7 +49,7 @@ async fn told_in(
         parent: None,
         now: 1,
     };
-    tx.add_conversation(&new).await.unwrap();
+    tx.conversations().add(&new).await.unwrap();
     let mut ids = vec![];
     for (n, text) in texts.iter().enumerate() {
         let id = MessageId::from_parts(u64::from(number) * 1000 + n as u64, [n as u8; 10]);
@@ -65,7 +66,7 @@ async fn told_in(
             state: MessageState::Ok,
             now: 1,
         };
-        tx.add_placed(&new).await.unwrap();
+        tx.messages().add_placed(&new).await.unwrap();
         ids.push(id);
     }
     tx.commit().await.unwrap();
@@ -144,6 +145,55 @@ async fn other_namespaces_do_not_change_the_order(place: Place) {
     assert_eq!((alphas, order().await), (before.clone(), before));
 }
 
+/// Messages of several namespaces that are added in turns, then edited.
+async fn each_namespace_finds_its_own_messages(place: Place) {
+    let store = place.open().await;
+    let found = async |namespace: &str, agent: Option<&str>, text: &str| {
+        let search = Search {
+            namespace: namespace.into(),
+            text: text.into(),
+            agent: agent.map(str::to_owned),
+            limit: 9,
+            ..Search::default()
+        };
+        let hits = store.read().await.unwrap().search(&search).await.unwrap();
+        let mut found: Vec<u8> = hits
+            .iter()
+            .map(|hit| hit.conversation.uuid().as_bytes()[15])
+            .collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(found("one", None, "river").await, [0_u8; 0]);
+    let mut first = None;
+    for (number, namespace) in (1..).zip(["one", "two", "", "two", "one", "two"]) {
+        let (_, ids) = told_in(&store, namespace, number, &["the river", "the hill"]).await;
+        first.get_or_insert(ids[0]);
+    }
+    assert_eq!(found("one", None, "river").await, [1, 5]);
+    assert_eq!(found("two", None, "riv").await, [2, 4, 6]);
+    assert_eq!(found("", None, "hill river").await, [0_u8; 0]);
+    assert_eq!(found("", None, "hill").await, [3]);
+    assert_eq!(found("two", Some("demo"), "river").await, [0_u8; 0]);
+    assert_eq!(found("three", None, "river").await, [0_u8; 0]);
+    let mut tx = store.begin().await.unwrap();
+    let mut message = tx
+        .messages()
+        .get(first.unwrap())
+        .await
+        .unwrap()
+        .unwrap()
+        .message;
+    message.text = "the lake".into();
+    tx.changes()
+        .rewrite_message(&message, true, 2)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(found("one", None, "river").await, [5]);
+    assert_eq!(found("one", None, "lake").await, [1]);
+}
+
 /// PostgreSQL's text holds no NUL, and a row of its words no more than a mebibyte.
 async fn every_text_is_kept_as_it_is(place: Place) {
     let store = place.open().await;
@@ -163,7 +213,7 @@ async fn every_text_is_kept_as_it_is(place: Place) {
     let (c, _) = told(&store, &texts).await;
     let mut read = store.read().await.unwrap();
     for (n, text) in texts.iter().enumerate() {
-        let stored = read.message_at(c, n as i64 + 1).await.unwrap().unwrap();
+        let stored = read.messages().at(c, n as i64 + 1).await.unwrap().unwrap();
         assert!(stored.message.text == **text, "text {n} came back changed");
     }
     drop(read);
@@ -175,14 +225,17 @@ async fn what_is_edited_and_deleted_is_found_no_more(place: Place) {
     let store = place.open().await;
     let (c, ids) = told(&store, &["the harbour", "the mountain"]).await;
     let mut tx = store.begin().await.unwrap();
-    let mut message = tx.message(ids[0]).await.unwrap().unwrap().message;
+    let mut message = tx.messages().get(ids[0]).await.unwrap().unwrap().message;
     message.text = "the river".into();
-    tx.rewrite_message(&message, true, 2).await.unwrap();
+    tx.changes()
+        .rewrite_message(&message, true, 2)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(found(&store, "harbour").await, [0_i64; 0]);
     assert_eq!(found(&store, "river").await, [1]);
     let mut tx = store.begin().await.unwrap();
-    tx.delete_conversation(c).await.unwrap();
+    tx.conversations().delete(c, 1).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(found(&store, "river").await, [0_i64; 0]);
 }

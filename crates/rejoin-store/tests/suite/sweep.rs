@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use rejoin_core::{AgentName, ConversationId, PermissionMode, Pin, Scope, SnapshotId};
 use rejoin_store::{
-    Blobs, BlobsConfig, Captured, ChunkList, GRACE, Keeping, ManifestFile, NewConversation,
-    NewSnapshot, Retention, Sealer, Snapshot, Store, SweepPlan, Swept, Vault,
+    Blobs, BlobsConfig, CaptureMode, CapturedSession, ChunkList, GRACE, ManifestFile,
+    NewConversation, NewSnapshot, Retention, Sealer, Snapshot, Store, SweepPlan, SweepResult,
+    Vault,
 };
 
 use super::engines;
@@ -78,7 +79,7 @@ impl Place {
     async fn conversation(&self, n: u8) -> ConversationId {
         let c = ConversationId::from_parts(1, [n; 10]);
         let mut tx = self.vault.store.begin().await.unwrap();
-        if tx.conversation(c).await.unwrap().is_none() {
+        if tx.conversations().get(c).await.unwrap().is_none() {
             let agent = AgentName::new("demo").unwrap();
             let new = NewConversation {
                 namespace: String::new(),
@@ -92,26 +93,31 @@ impl Place {
                 parent: None,
                 now: self.now,
             };
-            tx.add_conversation(&new).await.unwrap();
+            tx.conversations().add(&new).await.unwrap();
             tx.commit().await.unwrap();
         }
         c
     }
 
     /// Chunks are kept; nothing names them yet.
-    async fn capture(&self, text: &[u8]) -> Captured {
-        let mut captured = Captured::default();
+    async fn capture(&self, text: &[u8]) -> CapturedSession {
+        let mut captured = CapturedSession::default();
         let from = std::io::Cursor::new(text.to_vec());
         let keep = self
             .vault
-            .keep(from, vec![], &mut captured, Keeping::Here, self.now);
+            .keep(from, vec![], &mut captured, CaptureMode::Here, self.now);
         let chunks = keep.await.unwrap();
         captured.files.push(file(text.len(), chunks));
         captured
     }
 
     /// A manifest names them; none: too late.
-    async fn add(&mut self, n: u8, captured: &Captured, text: Vec<u8>) -> Option<SnapshotId> {
+    async fn add(
+        &mut self,
+        n: u8,
+        captured: &CapturedSession,
+        text: Vec<u8>,
+    ) -> Option<SnapshotId> {
         let conversation = self.conversation(n).await;
         self.captures += 1;
         let id = SnapshotId::from_parts(self.captures, [n; 10]);
@@ -128,7 +134,7 @@ impl Place {
             now: self.now,
         };
         let mut tx = self.vault.store.begin().await.unwrap();
-        let added = tx.add_snapshot(&new).await.unwrap();
+        let added = tx.snapshots().add(&new).await.unwrap();
         tx.commit().await.unwrap();
         if added {
             self.held.insert(id, text);
@@ -148,7 +154,7 @@ impl Place {
             .unwrap()
     }
 
-    async fn sweep(&self, keep: Retention) -> Swept {
+    async fn sweep(&self, keep: Retention) -> SweepResult {
         let plan = self.plan(keep).await;
         self.vault.sweep(&plan, &|_| {}).await.unwrap()
     }
@@ -157,7 +163,15 @@ impl Place {
     async fn verify(&self) -> usize {
         let mut there = 0;
         for (id, text) in &self.held {
-            let snapshot = self.vault.store.read().await.unwrap().snapshot(*id).await;
+            let snapshot = self
+                .vault
+                .store
+                .read()
+                .await
+                .unwrap()
+                .snapshots()
+                .get(*id)
+                .await;
             let Some(snapshot) = snapshot.unwrap().filter(|s| s.expired.is_none()) else {
                 continue;
             };
@@ -194,12 +208,16 @@ pub(super) fn file(length: usize, chunks: ChunkList) -> ManifestFile {
 }
 
 /// A snapshot of them, in a conversation of its own.
-pub(super) async fn add(store: &Store, captured: &Captured, now: i64) -> Snapshot {
+pub(super) async fn add(store: &Store, captured: &CapturedSession, now: i64) -> Snapshot {
     try_add(store, captured, now).await.unwrap()
 }
 
 /// None: its chunks are not there.
-pub(super) async fn try_add(store: &Store, captured: &Captured, now: i64) -> Option<Snapshot> {
+pub(super) async fn try_add(
+    store: &Store,
+    captured: &CapturedSession,
+    now: i64,
+) -> Option<Snapshot> {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let conversation = ConversationId::from_parts(n, [n as u8; 10]);
@@ -217,7 +235,7 @@ pub(super) async fn try_add(store: &Store, captured: &Captured, now: i64) -> Opt
         parent: None,
         now,
     };
-    tx.add_conversation(&new).await.unwrap();
+    tx.conversations().add(&new).await.unwrap();
     let new = NewSnapshot {
         id,
         conversation,
@@ -226,8 +244,8 @@ pub(super) async fn try_add(store: &Store, captured: &Captured, now: i64) -> Opt
         open: false,
         now,
     };
-    tx.add_snapshot(&new).await.unwrap();
-    let added = tx.snapshot(id).await.unwrap();
+    tx.snapshots().add(&new).await.unwrap();
+    let added = tx.snapshots().get(id).await.unwrap();
     tx.commit().await.unwrap();
     added
 }
@@ -264,11 +282,19 @@ async fn what_only_the_expired_named_goes_and_a_tombstone_stays() {
         assert_eq!((swept.left, swept.strays), (0, 0));
         assert_eq!(place.verify().await, 1);
         let mut read = place.vault.store.read().await.unwrap();
-        let gone = read.snapshot(old).await.unwrap().unwrap();
+        let gone = read.snapshots().get(old).await.unwrap().unwrap();
         let (at, why) = gone.expired.unwrap();
         assert_eq!(at, place.now);
         assert!(why.contains("keep_older"), "{why}");
-        assert!(read.snapshot(new).await.unwrap().unwrap().expired.is_none());
+        assert!(
+            read.snapshots()
+                .get(new)
+                .await
+                .unwrap()
+                .unwrap()
+                .expired
+                .is_none()
+        );
         drop(read);
         let again = place.plan(OLDER_AT_ONCE).await;
         assert_eq!(
@@ -316,13 +342,13 @@ async fn a_capture_builds_only_upon_what_is_there() {
     place.save(1, &text(2, 10_000)).await;
     let chunks = {
         let mut read = place.vault.store.read().await.unwrap();
-        let base = read.snapshot(base).await.unwrap().unwrap();
+        let base = read.snapshots().get(base).await.unwrap().unwrap();
         base.manifest().unwrap().files[0].chunks.clone()
     };
-    let captured = Captured {
+    let captured = CapturedSession {
         files: vec![file(100_000, chunks)],
         based_on: Some(base),
-        ..Captured::default()
+        ..CapturedSession::default()
     };
     place.now += 2 * DAY;
     assert!(place.add(1, &captured, text(1, 100_000)).await.is_some());
@@ -342,8 +368,9 @@ async fn what_the_user_keeps_stays_and_what_is_deleted_goes() {
         place.save(1, &text(2, 60_000)).await;
         place.save(2, &text(3, 60_000)).await;
         let mut tx = place.vault.store.begin().await.unwrap();
-        assert!(tx.keep_snapshot(kept, true).await.unwrap());
-        tx.delete_conversation(ConversationId::from_parts(1, [2; 10]))
+        assert!(tx.snapshots().keep(kept, true).await.unwrap());
+        tx.conversations()
+            .delete(ConversationId::from_parts(1, [2; 10]), 1)
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -357,7 +384,7 @@ async fn what_the_user_keeps_stays_and_what_is_deleted_goes() {
         assert_eq!(place.verify().await, 1);
         if place.objects() > 0 {
             let mut read = place.vault.store.read().await.unwrap();
-            let kept = read.snapshot(kept).await.unwrap().unwrap();
+            let kept = read.snapshots().get(kept).await.unwrap().unwrap();
             assert_eq!(
                 place.objects(),
                 kept.manifest().unwrap().files[0].chunks.0.len()
@@ -394,7 +421,7 @@ async fn a_snapshot_that_is_added_meanwhile_is_seen() {
                     open,
                     now,
                 };
-                assert!(tx.add_snapshot(&new).await.unwrap());
+                assert!(tx.snapshots().add(&new).await.unwrap());
                 tx.commit().await.unwrap();
             });
         };
@@ -418,7 +445,7 @@ async fn what_is_pinned_meanwhile_stays() {
         let plan = place.plan(OLDER_AT_ONCE).await;
         assert_eq!(plan.expiring.len(), 1);
         let mut tx = place.vault.store.begin().await.unwrap();
-        assert!(tx.keep_snapshot(old, true).await.unwrap());
+        assert!(tx.snapshots().keep(old, true).await.unwrap());
         tx.commit().await.unwrap();
         let swept = place.vault.sweep(&plan, &|_| {}).await.unwrap();
         assert_eq!((swept.expired, swept.chunks), (0, 0));

@@ -36,7 +36,7 @@ pub(super) async fn store_with(place: &Place, turns: u8) -> (Store, Conversation
         parent: None,
         now: 1,
     };
-    tx.add_conversation(&new).await.unwrap();
+    tx.conversations().add(&new).await.unwrap();
     let mut ids = vec![];
     for n in 0..turns {
         let (turn, message) = (
@@ -56,7 +56,7 @@ pub(super) async fn store_with(place: &Place, turns: u8) -> (Store, Conversation
             state: MessageState::Ok,
             now: 1,
         };
-        tx.accept_message(&new).await.unwrap();
+        tx.messages().accept(&new).await.unwrap();
         let key = format!("key-{n}");
         let new = NewTurn {
             id: turn,
@@ -69,7 +69,7 @@ pub(super) async fn store_with(place: &Place, turns: u8) -> (Store, Conversation
             holder: None,
             now: 1,
         };
-        tx.add_turn(&new).await.unwrap();
+        tx.turns().add(&new).await.unwrap();
         ids.push(turn);
     }
     tx.commit().await.unwrap();
@@ -79,33 +79,33 @@ pub(super) async fn store_with(place: &Place, turns: u8) -> (Store, Conversation
 async fn only_one_turn_of_a_conversation_runs(place: Place) {
     let (store, c, turns) = store_with(&place, 2).await;
     let mut tx = store.begin().await.unwrap();
-    assert_eq!(tx.oldest_queued(c).await.unwrap(), Some(turns[0]));
-    tx.claim_turn(turns[0], "me", 2).await.unwrap();
+    assert_eq!(tx.turns().oldest_queued(c).await.unwrap(), Some(turns[0]));
+    tx.turns().claim(turns[0], "me", 2).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = store.begin().await.unwrap();
-    let second = tx.claim_turn(turns[1], "you", 2).await;
+    let second = tx.turns().claim(turns[1], "you", 2).await;
     assert!(matches!(second, Err(Error::Conflict(_))), "{second:?}");
     drop(tx);
     let mut tx = store.begin().await.unwrap();
-    let again = tx.claim_turn(turns[0], "you", 2).await;
+    let again = tx.turns().claim(turns[0], "you", 2).await;
     assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
 }
 
 async fn who_lost_the_fence_writes_nothing(place: Place) {
     let (store, _, turns) = store_with(&place, 1).await;
     let mut tx = store.begin().await.unwrap();
-    tx.claim_turn(turns[0], "me", 2).await.unwrap();
-    let mine = tx.turn(turns[0]).await.unwrap().unwrap().fence;
-    tx.take_over_turn(turns[0], mine, "you").await.unwrap();
+    tx.turns().claim(turns[0], "me", 2).await.unwrap();
+    let mine = tx.turns().get(turns[0]).await.unwrap().unwrap().fence;
+    tx.turns().take_over(turns[0], mine, "you").await.unwrap();
     assert!(matches!(
-        tx.holds(turns[0], mine).await,
+        tx.turns().check_fence(turns[0], mine).await,
         Err(Error::Conflict(_))
     ));
     assert!(matches!(
-        tx.requeue_turn(turns[0], mine).await,
+        tx.turns().requeue(turns[0], mine).await,
         Err(Error::Conflict(_))
     ));
-    assert!(tx.holds(turns[0], mine + 1).await.is_ok());
+    assert!(tx.turns().check_fence(turns[0], mine + 1).await.is_ok());
 }
 
 async fn a_client_key_is_used_once(place: Place) {
@@ -127,20 +127,24 @@ async fn a_client_key_is_used_once(place: Place) {
         holder: None,
         now: 1,
     };
-    assert!(matches!(tx.add_turn(&new).await, Err(Error::Conflict(_))));
+    assert!(matches!(
+        tx.turns().add(&new).await,
+        Err(Error::Conflict(_))
+    ));
 }
 
 async fn a_dropped_transaction_never_was(place: Place) {
     let (store, c, turns) = store_with(&place, 1).await;
     let mut tx = store.begin().await.unwrap();
-    tx.claim_turn(turns[0], "me", 2).await.unwrap();
+    tx.turns().claim(turns[0], "me", 2).await.unwrap();
     drop(tx);
     assert!(
         store
             .read()
             .await
             .unwrap()
-            .unfinished_turn(c)
+            .turns()
+            .unfinished(c)
             .await
             .unwrap()
             .is_none()
@@ -151,13 +155,13 @@ async fn a_dropped_transaction_never_was(place: Place) {
 async fn a_failed_transaction_is_not_kept(place: Place) {
     let (store, c, turns) = store_with(&place, 2).await;
     let mut tx = store.begin().await.unwrap();
-    tx.claim_turn(turns[0], "me", 2).await.unwrap();
-    let refused = tx.claim_turn(turns[1], "me", 2).await;
+    tx.turns().claim(turns[0], "me", 2).await.unwrap();
+    let refused = tx.turns().claim(turns[1], "me", 2).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     let kept = tx.commit().await;
     assert!(matches!(kept, Err(Error::Failed)), "{kept:?}");
     let mut read = store.read().await.unwrap();
-    assert!(read.unfinished_turn(c).await.unwrap().is_none());
+    assert!(read.turns().unfinished(c).await.unwrap().is_none());
 }
 
 /// A caller may be cancelled at any of its waits, also while a transaction begins or ends.

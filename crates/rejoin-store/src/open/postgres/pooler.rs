@@ -1,22 +1,26 @@
-//! A pooler between rejoin and its server must give each connection a session of its own: settings and
-//! prepared statements belong to it. One that gives out sessions per transaction (PgBouncer with `pool_mode =
-//! transaction`) is refused before anything is written.
+//! Detects poolers. A pooler between rejoin and its server must give each connection a session of
+//! its own, because settings and prepared statements belong to it. A pooler that shares sessions
+//! per transaction (PgBouncer with `pool_mode = transaction`) is refused before anything is
+//! written.
 
 use sqlx::error::DatabaseError;
 use sqlx::postgres::PgConnection;
 
 use super::Server;
-use crate::engine::{Served, answered};
+use crate::engine::{ServerConnection, answered};
 use crate::error::{Error, Result};
 
-/// The value that every connection asks for when it begins, and which no server has by itself. A pooler does
-/// not hand it on.
+/// Value that every connection requests at startup, and that no server has by default. A pooler
+/// does not pass it on.
 const ASKED: &str = "2";
-/// How often two connections are compared.
+/// Number of comparisons between two connections.
 const TIMES: usize = 3;
 
-/// Fails if two connections share sessions of the server. Costs one question where no pooler is.
-pub(super) async fn must_keep_sessions(server: &Server, served: &mut Served) -> Result<()> {
+/// Fails if two connections share sessions of the server. Costs one query without a pooler.
+pub(super) async fn must_keep_sessions(
+    server: &Server,
+    served: &mut ServerConnection,
+) -> Result<()> {
     let place = &server.place;
     let sql = "select current_setting('extra_float_digits') as value";
     let found: String = answered(place, ask(&mut served.line, sql)).await?;
@@ -37,14 +41,14 @@ pub(super) async fn must_keep_sessions(server: &Server, served: &mut Served) -> 
     Ok(())
 }
 
-/// Without a prepared statement, which such a pooler would lose.
+/// Queries without a prepared statement, which such a pooler would lose.
 async fn ask(line: &mut PgConnection, sql: &'static str) -> Result<String, sqlx::Error> {
     let mut rows = sqlx::raw_sql(sql).fetch_all(line).await?;
     let row = rows.pop().ok_or(sqlx::Error::RowNotFound)?;
     sqlx::Row::try_get(&row, "value")
 }
 
-/// It does not take what every connection asks for.
+/// Returns true if the pooler rejects the setting that every connection requests.
 pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     let said = error.as_database_error().map(DatabaseError::message);
     said.is_some_and(|said| said.contains("unsupported startup parameter"))

@@ -49,7 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 async fn walk(in_folder: bool, steps: Vec<Step>) {
     let mut place = Place::new(engines::Place::file(), in_folder).await;
-    let mut under_way: Vec<(Captured, Vec<u8>)> = vec![];
+    let mut under_way: Vec<(CapturedSession, Vec<u8>)> = vec![];
     let mut planned = None;
     for step in steps {
         match step {
@@ -74,13 +74,14 @@ async fn walk(in_folder: bool, steps: Vec<Step>) {
             Step::Keep(n) => {
                 if let Some(id) = place.held.keys().nth(usize::from(n)).copied() {
                     let mut tx = place.vault.store.begin().await.unwrap();
-                    tx.keep_snapshot(id, true).await.unwrap();
+                    tx.snapshots().keep(id, true).await.unwrap();
                     tx.commit().await.unwrap();
                 }
             }
             Step::Delete(n) => {
                 let mut tx = place.vault.store.begin().await.unwrap();
-                tx.delete_conversation(ConversationId::from_parts(1, [n; 10]))
+                tx.conversations()
+                    .delete(ConversationId::from_parts(1, [n; 10]), 1)
                     .await
                     .unwrap();
                 tx.commit().await.unwrap();
@@ -91,7 +92,8 @@ async fn walk(in_folder: bool, steps: Vec<Step>) {
     // Nothing is held on to for ever either.
     for n in 0..3 {
         let mut tx = place.vault.store.begin().await.unwrap();
-        tx.delete_conversation(ConversationId::from_parts(1, [n; 10]))
+        tx.conversations()
+            .delete(ConversationId::from_parts(1, [n; 10]), 1)
             .await
             .unwrap();
         tx.commit().await.unwrap();

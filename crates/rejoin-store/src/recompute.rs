@@ -1,4 +1,4 @@
-//! Folds the values of a history anew after it was changed. The texts are not read for it.
+//! Recomputes the values of a history after a change, without reading the texts.
 
 use rejoin_core::{ConversationId, Digest, MessageId, Role, ScopeValue};
 
@@ -9,8 +9,8 @@ use crate::history::{Boundary, LastAnswer, Values, full_value, last_answer};
 use crate::messages::{read, role_of};
 
 impl Tx {
-    /// From one place to its end.
-    pub async fn refold(&mut self, c: ConversationId, from: i64) -> Result<()> {
+    /// Recomputes the values from a position to the end.
+    pub async fn recompute(&mut self, c: ConversationId, from: i64) -> Result<()> {
         let mut full = full_value(self, c, from - 1).await?;
         let mut last = last_answer(self, c, from).await?;
         let after = last.as_ref().map_or(0, |l| l.itself.seq);
@@ -67,7 +67,7 @@ impl Tx {
     }
 }
 
-/// A placed message, as far as values depend on it.
+/// A placed message, reduced to the data that values depend on.
 struct Folded {
     id: MessageId,
     root: MessageId,
@@ -77,7 +77,7 @@ struct Folded {
     digest: Digest,
 }
 
-/// Those behind a place, in order. Only messages of an older build have no digest yet.
+/// Returns the messages after a position, in order. Only messages of an older build lack a digest.
 async fn folded(at: &mut impl Ask, c: ConversationId, after: i64) -> Result<Vec<Folded>> {
     let sql = "select id, coalesce(root, id) as root, seq, role, agent, digest from messages
         where conversation_id = $1 and seq > $2 and removed_at is null order by seq";

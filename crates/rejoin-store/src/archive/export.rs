@@ -1,6 +1,6 @@
-//! Out of the store, into an archive.
+//! Exports a conversation from the store into an archive.
 
-mod travelling;
+mod selection;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -20,38 +20,38 @@ use crate::db::{Row, one, rows, vals};
 use crate::error::{Error, Result};
 use crate::messages;
 use crate::snapshots::{Manifest, Snapshot};
-use crate::vault::{Lost, Vault};
+use crate::vault::{ChunkError, Vault};
 
-/// Which snapshots of a session go along.
+/// Selection of snapshots for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum SnapshotSelection {
     All,
-    /// What the next turn could need, and what the user wants kept: it grows neither with every turn nor
-    /// with every new session.
+    /// Snapshots that the next turn could need, and those that the user pinned. This set grows
+    /// neither with every turn nor with every new session.
     Newest,
 }
 
-/// What an export came to.
+/// Result of an export.
 #[derive(Debug, Clone)]
 pub struct Exported {
     pub totals: Totals,
     /// Bytes of the archive.
     pub length: u64,
-    /// Stands for all of it.
+    /// Hash that identifies the whole archive.
     pub end: [u8; 32],
-    /// Messages that wait for their turn: they run here, and nowhere else.
+    /// Number of queued messages. They run in this store and nowhere else.
     pub queued: u64,
-    /// Snapshots that cannot be read any more, and why.
+    /// Reasons for snapshots that cannot be read any more.
     pub unreadable: Vec<String>,
 }
 
 impl Vault {
-    /// Writes a conversation of which nothing runs. If it changes meanwhile the archive gets no end,
-    /// and is none.
+    /// Writes a conversation of which no turn runs. If it changes meanwhile, the archive gets no
+    /// end and is invalid.
     pub async fn export<W: Write>(
         &self,
         header: &Header,
-        which: Which,
+        which: SnapshotSelection,
         to: W,
         reached: fn(&str),
     ) -> Result<Exported, ArchiveError> {
@@ -66,7 +66,7 @@ impl Vault {
         let mut snapshots = vec![];
         let ids = self.store.read().await?.travelling(c, which).await?;
         for id in ids {
-            let found = self.store.read().await?.snapshot(id).await?;
+            let found = self.store.read().await?.snapshots().get(id).await?;
             let Some(snapshot) = found.filter(|s| s.expired.is_none() && !s.open) else {
                 continue;
             };
@@ -80,7 +80,7 @@ impl Vault {
             let written = self.put_chunks_of(&manifest, &mut names, &mut totals, &mut out);
             match written.await {
                 Ok(()) => snapshots.push(id),
-                Err(Unwritten::Lost(Lost::Unavailable(error))) => return Err(error.into()),
+                Err(Unwritten::Lost(ChunkError::Unavailable(error))) => return Err(error.into()),
                 Err(Unwritten::Lost(lost)) => unreadable.push(lost.to_string()),
                 Err(Unwritten::Io(error)) => return Err(put(error)),
             }
@@ -124,7 +124,7 @@ impl Vault {
             out.row(Kind::Change, &change).map_err(put)?;
         }
         for id in snapshots {
-            let Some(snapshot) = read.snapshot(id).await? else {
+            let Some(snapshot) = read.snapshots().get(id).await? else {
                 continue;
             };
             let row = plain(&snapshot, &names)?;
@@ -148,7 +148,7 @@ impl Vault {
         })
     }
 
-    /// Each chunk once, under the name that its bytes have without any key.
+    /// Writes each chunk once, under the hash of its plain bytes, independent of any key.
     async fn put_chunks_of<W: Write>(
         &self,
         manifest: &Manifest,
@@ -173,7 +173,7 @@ impl Vault {
         Ok(())
     }
 
-    /// Another one, if anything of it changed.
+    /// Returns a value that changes with the conversation.
     async fn stamp(&self, c: ConversationId) -> Result<(i64, i64, i64)> {
         let sql = "select updated_at,
                 (select count(*) from turns where conversation_id = $1 and status in ('running', 'waiting')) as running,
@@ -191,11 +191,11 @@ impl Vault {
 }
 
 enum Unwritten {
-    Lost(Lost),
+    Lost(ChunkError),
     Io(std::io::Error),
 }
 
-/// As it goes into the archive: whatever key its chunks have here, they have none there.
+/// Converts a snapshot for the archive: chunks that are encrypted here are plain there.
 fn plain(
     snapshot: &Snapshot,
     names: &HashMap<[u8; 32], [u8; 32]>,
@@ -216,7 +216,7 @@ fn plain(
     })
 }
 
-/// The same chunks under other names.
+/// Renames the chunks of a list.
 pub(super) fn renamed(
     chunks: &ChunkList,
     name: impl Fn(&[u8; 32]) -> Option<[u8; 32]>,
@@ -260,7 +260,7 @@ impl Read {
         }))
     }
 
-    /// Those of the history in order, then what was removed.
+    /// Returns the messages of the history in order, then removed ones.
     async fn archived_messages(&mut self, c: ConversationId) -> Result<Vec<Uuid>> {
         let sql = "select id from messages where conversation_id = $1 and seq is not null
             order by removed_at is not null, case when removed_at is null then seq end, id";
@@ -285,7 +285,7 @@ impl Read {
             text: message.text,
             attachments: message.attachments,
             state: match message.state {
-                // What waits in its place waits here.
+                // A queued message with a position waits in this store only.
                 MessageState::Queued | MessageState::Unanswered => MessageState::Unanswered,
                 MessageState::Ok => MessageState::Ok,
             },
@@ -360,7 +360,8 @@ impl Read {
         Ok((turn, attempts?))
     }
 
-    /// One that was never confirmed holds nothing.
+    /// Returns the pins of a conversation. A pin that was never confirmed has no content and is
+    /// left out.
     async fn archived_pins(&mut self, c: ConversationId) -> Result<Vec<PinRow>> {
         let sql =
             "select * from pins where conversation_id = $1 and confirmed is not null order by id";
@@ -397,8 +398,8 @@ impl Read {
         found.iter().map(epoch).collect()
     }
 
-    /// Those after the newest merge: that cannot be taken back without the other conversation, and
-    /// nothing before it without that.
+    /// Returns the changes after the newest merge. The merge cannot be reverted without the other
+    /// conversation, and no earlier change without reverting the merge.
     async fn archived_changes(&mut self, c: ConversationId) -> Result<Vec<ChangeRow>> {
         let sql = "select kind, body, undone_at, created_at from changes
             where conversation_id = $1 and id > coalesce((select max(id) from changes

@@ -1,6 +1,6 @@
-//! What turns cost, for whoever estimates others.
+//! Costs of turns, for estimates.
 
-use rejoin_core::{AgentName, Context, ConversationId, Micros, Spent, TurnId, Verdict};
+use rejoin_core::{AgentName, Context, ConversationId, Micros, PastTurn, TurnId, Verdict};
 use serde_json::Value;
 
 use crate::connections::Read;
@@ -8,16 +8,16 @@ use crate::db::{rows, vals};
 use crate::error::Result;
 
 impl Read {
-    /// The newest turns with a known cost that this agent answered when asked for this model, newest
-    /// first; only those before a turn, if one is given. Never more than `limit` are looked at.
-    pub async fn spent(
+    /// Returns the newest turns with a known cost of this agent and this requested model, newest
+    /// first, and only those before `before` if it is given. Examines at most `limit` turns.
+    pub async fn turn_costs(
         &mut self,
         c: ConversationId,
         agent: &AgentName,
         model: Option<&str>,
         before: Option<TurnId>,
         limit: i64,
-    ) -> Result<Vec<Spent>> {
+    ) -> Result<Vec<PastTurn>> {
         let sql = "select request, verdict, usage, cost, context from turns
             where conversation_id = $1 and id < $2 and agent = $3 and status = 'succeeded'
                 and cost is not null and usage is not null
@@ -32,7 +32,7 @@ impl Read {
             }
             let context: Option<Context> = row.maybe_json("context")?;
             let verdict: Option<Verdict> = row.maybe_word("verdict")?;
-            found.push(Spent {
+            found.push(PastTurn {
                 usage: row.maybe_json("usage")?.unwrap_or_default(),
                 cost: Micros(row.int("cost")?),
                 resumed: matches!(

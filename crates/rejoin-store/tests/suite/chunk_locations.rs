@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use rejoin_store::{
-    Blobs, BlobsConfig, Captured, Checked, ChunkList, Depth, Flaw, GRACE, Keeping, Lost, Retention,
-    Sealer, Store, Vault,
+    Blobs, BlobsConfig, CaptureMode, CapturedSession, CheckedChunks, ChunkError, ChunkList, GRACE,
+    Retention, Sealer, SnapshotFlaw, Store, Vault, VerifyDepth,
 };
 
 use super::engines::Place;
@@ -34,13 +34,13 @@ fn now() -> i64 {
     now.unwrap().as_micros() as i64
 }
 
-async fn keep(vault: &Vault, text: &[u8], captured: &mut Captured) -> ChunkList {
+async fn keep(vault: &Vault, text: &[u8], captured: &mut CapturedSession) -> ChunkList {
     let from = std::io::Cursor::new(text.to_vec());
-    let kept = vault.keep(from, vec![], captured, Keeping::Here, now());
+    let kept = vault.keep(from, vec![], captured, CaptureMode::Here, now());
     kept.await.unwrap()
 }
 
-async fn fetch(vault: &Vault, text: &[u8], chunks: &ChunkList) -> Result<(), Lost> {
+async fn fetch(vault: &Vault, text: &[u8], chunks: &ChunkList) -> Result<(), ChunkError> {
     let mut got = vec![];
     let file = file(text.len(), chunks.clone());
     vault.fetch(&file, &mut got).await?;
@@ -54,7 +54,7 @@ async fn stores_that_share_a_folder_never_meet(place: Place) {
     let other = Place::file();
     let theirs = vault(&other.open().await, &folder(dir.path()));
     let text = text(1, 50_000);
-    let chunks = keep(&theirs, &text, &mut Captured::default()).await;
+    let chunks = keep(&theirs, &text, &mut CapturedSession::default()).await;
     let later = now() + 3 * GRACE;
     let plan = ours.plan_sweep(NEVER, later, &|_| {}).await.unwrap();
     assert_eq!(plan.strays.len(), 0);
@@ -68,7 +68,7 @@ async fn another_place_is_said_and_written_anew(place: Place) {
     let (one, two) = (dir.path().join("one"), dir.path().join("two"));
     let first = vault(&store, &folder(&one));
     let text = text(1, 100_000);
-    let mut captured = Captured::default();
+    let mut captured = CapturedSession::default();
     let chunks = keep(&first, &text, &mut captured).await;
     captured.files.push(file(text.len(), chunks.clone()));
     let snapshot = add(&store, &captured, now()).await;
@@ -77,18 +77,24 @@ async fn another_place_is_said_and_written_anew(place: Place) {
         let other = vault(&store, &url);
         assert!(!other.holds(&chunks.0).await.unwrap(), "{url}");
         let lost = fetch(&other, &text, &chunks).await.unwrap_err();
-        assert!(matches!(lost, Lost::Elsewhere { .. }), "{url}: {lost}");
+        assert!(
+            matches!(lost, ChunkError::Elsewhere { .. }),
+            "{url}: {lost}"
+        );
         assert!(!lost.for_good());
-        for depth in [Depth::Present, Depth::Data] {
-            let mut checked = Checked::default();
+        for depth in [VerifyDepth::Present, VerifyDepth::Data] {
+            let mut checked = CheckedChunks::default();
             let flaws = other.verify(&snapshot, depth, &mut checked, &|_| {}).await;
-            assert!(matches!(&flaws.unwrap()[..], [Flaw::Elsewhere(_)]), "{url}");
+            assert!(
+                matches!(&flaws.unwrap()[..], [SnapshotFlaw::Elsewhere(_)]),
+                "{url}"
+            );
         }
         // What lies out of reach is not ours to forget.
         let later = now() + 3 * GRACE;
         let plan = other.plan_sweep(NEVER, later, &|_| {}).await.unwrap();
         other.sweep(&plan, &|_| {}).await.unwrap();
-        let mut again = Captured::default();
+        let mut again = CapturedSession::default();
         assert_eq!(keep(&other, &text, &mut again).await, chunks);
         assert!(again.added > 90_000, "{url}");
         assert!(other.holds(&chunks.0).await.unwrap(), "{url}");
@@ -106,7 +112,7 @@ async fn a_place_that_was_moved_is_found(place: Place) {
     let chunks = keep(
         &vault(&store, &folder(&one)),
         &text,
-        &mut Captured::default(),
+        &mut CapturedSession::default(),
     )
     .await;
     fs_err::rename(&one, &two).unwrap();
@@ -118,19 +124,19 @@ async fn a_place_that_was_moved_is_found(place: Place) {
 }
 
 async fn what_is_gone_is_written_again(place: Place) {
-    for depth in [Depth::Present, Depth::Data] {
+    for depth in [VerifyDepth::Present, VerifyDepth::Data] {
         let dir = tempfile::tempdir().unwrap();
         let store = place.open().await;
         let (root, aside) = (dir.path().join("objects"), dir.path().join("aside"));
         let vault = vault(&store, &folder(&root));
         let text = text(depth as u8, 100_000);
-        let mut captured = Captured::default();
+        let mut captured = CapturedSession::default();
         let chunks = keep(&vault, &text, &mut captured).await;
         captured.files.push(file(text.len(), chunks.clone()));
         let snapshot = add(&store, &captured, now()).await;
         fs_err::rename(&root, &aside).unwrap();
         let check = async || {
-            let mut checked = Checked::default();
+            let mut checked = CheckedChunks::default();
             let flaws = vault.verify(&snapshot, depth, &mut checked, &|_| {}).await;
             flaws.unwrap().len()
         };
@@ -146,7 +152,7 @@ async fn what_is_gone_is_written_again(place: Place) {
         assert_eq!((plan.strays.len(), plan.chunks), (0, 0));
 
         fs_err::remove_dir_all(&root).unwrap();
-        let mut again = Captured::default();
+        let mut again = CapturedSession::default();
         keep(&vault, &text, &mut again).await;
         assert!(again.added > 90_000);
         assert_eq!(check().await, 0);
@@ -158,7 +164,7 @@ async fn what_is_gone_is_written_again(place: Place) {
 async fn a_snapshot_without_its_chunks_is_not_added(place: Place) {
     let store = place.open().await;
     let vault = vault(&store, "db:");
-    let mut captured = Captured::default();
+    let mut captured = CapturedSession::default();
     let chunks = keep(&vault, &text(1, 50_000), &mut captured).await;
     captured.files.push(file(50_000, chunks));
     let ahead = now() + 3 * GRACE;
@@ -200,7 +206,7 @@ async fn who_fetches_does_not_hold_the_writer() {
     let place = Place::file();
     let store = place.open().await;
     let vault = vault(&store, "db:");
-    let chunks = keep(&vault, &text(1, 100_000), &mut Captured::default()).await;
+    let chunks = keep(&vault, &text(1, 100_000), &mut CapturedSession::default()).await;
     let fetched = vault.fetch(&file(100_000, chunks), &mut Busy(&store)).await;
     fetched.unwrap();
 }

@@ -1,12 +1,14 @@
-//! Out of an archive that was checked, into the store: chunks first, then all rows in one transaction.
+//! Imports a checked archive into the store: chunks first, then all rows in one transaction.
 
-mod narrowed;
+mod permissions;
 mod rows;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
-use rejoin_core::{ConversationId, Handle, MessageId, PermissionMode, PinId, ScopeValue};
+use rejoin_core::{
+    ConversationId, EventBody, Handle, MessageId, PermissionMode, PinId, ScopeValue, TurnId,
+};
 use uuid::Uuid;
 
 use super::check::{open_chunk, row};
@@ -14,7 +16,7 @@ use super::frames::{ArchiveReader, Kind};
 use super::rows::ConversationRow;
 use super::{ArchiveError, BadArchive, damaged};
 use crate::connections::Tx;
-use crate::db::{rows, vals};
+use crate::db::{rows, topic, vals};
 use crate::error::Error;
 use crate::vault::Vault;
 
@@ -23,55 +25,57 @@ type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 /// Bytes of chunks that are written together.
 const BATCH: usize = 4 * 1024 * 1024;
 
-/// How an archive arrives.
+/// Parameters of an import.
 #[derive(Debug, Clone)]
-pub struct Arrival {
-    /// What is here already, and is to be taken over; none: nothing is.
-    pub over: Option<Here>,
-    /// Under other ids.
-    pub copy: Option<Renaming>,
-    /// Whose it will be.
+pub struct ImportParams {
+    /// State of the existing conversation that the archive replaces. `None`: it does not exist
+    /// here.
+    pub over: Option<HistoryEnd>,
+    /// Set to import a copy under other ids.
+    pub copy: Option<IdMapping>,
+    /// Namespace of the imported conversation.
     pub namespace: String,
-    /// The key it gets here.
+    /// Key of the imported conversation.
     pub key: Option<String>,
     pub workdir: String,
     pub permission: PermissionMode,
-    /// It must still be the one that was checked.
+    /// End of the archive that was checked. The import fails if it differs.
     pub end: [u8; 32],
     pub now: i64,
-    /// Is told how far it came.
+    /// Called with the name of each step reached.
     pub reached: fn(&str),
 }
 
-/// Where the history of a conversation ends here.
+/// End of a conversation's history in this store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Here {
+pub struct HistoryEnd {
     pub last_seq: i64,
     pub value: ScopeValue,
     pub last: Option<MessageId>,
 }
 
-/// Gives everything in an archive another id, always the same for the same, as old as it was.
+/// Maps every id of an archive to another one: deterministic, and with the same timestamp.
 #[derive(Debug, Clone, Copy)]
-pub struct Renaming {
+pub struct IdMapping {
     pub conversation: ConversationId,
     pub secret: [u8; 32],
 }
 
-/// What an import came to.
+/// Result of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Sessions that belong to another conversation here already: a copy goes on without them.
+    /// Number of sessions that already belong to another conversation here. A copy continues
+    /// without them.
     pub sessions_left_out: u64,
-    /// Agents that had a list of tools where it came from, and have none here.
+    /// Number of agents that had a list of allowed tools in the archive and have none here.
     pub tools_dropped: u64,
 }
 
-impl Renaming {
+impl IdMapping {
     fn id(&self, id: Uuid) -> Uuid {
         let hash = blake3::keyed_hash(&self.secret, id.as_bytes());
         let mut bytes = *id.as_bytes();
-        // The time stays, and with it the order.
+        // The timestamp stays, and with it the order.
         bytes[6..].copy_from_slice(&hash.as_bytes()[..10]);
         bytes[6] = bytes[6] & 0x0f | 0x70;
         bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -80,8 +84,8 @@ impl Renaming {
 }
 
 impl Vault {
-    /// Takes it in: all of it, or nothing that anybody could see.
-    pub async fn import(&self, from: impl Read, arrival: &Arrival) -> Result<Imported> {
+    /// Imports an archive completely. Nothing is visible before the final commit.
+    pub async fn import(&self, from: impl Read, arrival: &ImportParams) -> Result<Imported> {
         let mut reader = ArchiveReader::begin(from)?;
         let mut names = HashMap::new();
         let mut batch = vec![];
@@ -148,7 +152,7 @@ impl Vault {
         putting.finish().await
     }
 
-    /// Under the names that they have here.
+    /// Stores a batch of chunks and records the names they have in this store.
     async fn take_chunks(
         &self,
         batch: &mut Vec<([u8; 32], Vec<u8>)>,
@@ -162,20 +166,20 @@ impl Vault {
     }
 }
 
-/// One import on its way.
+/// An import in progress.
 struct Putting<'a> {
     tx: Tx,
-    arrival: &'a Arrival,
+    arrival: &'a ImportParams,
     key: Option<String>,
     names: HashMap<[u8; 32], [u8; 32]>,
     c: ConversationId,
-    /// What may be done, and where: also by a turn of it that is run again.
+    /// Permission mode and folder of the conversation. They also apply to a retry of its turns.
     permission: PermissionMode,
     workdir: String,
-    /// To which versions and attempts belong.
+    /// Message that the next versions belong to. `turn`: the turn of the next attempts.
     message: Option<Uuid>,
     turn: Option<Uuid>,
-    /// Sessions of another conversation here.
+    /// Sessions that belong to another conversation here.
     left_out: HashSet<PinId>,
     imported: Imported,
 }
@@ -183,7 +187,7 @@ struct Putting<'a> {
 impl Putting<'_> {
     fn id(&self, id: Uuid) -> Uuid {
         match &self.arrival.copy {
-            // What stands for nothing stands for nothing.
+            // The nil id stays nil.
             Some(copy) if !id.is_nil() => copy.id(id),
             Some(_) | None => id,
         }
@@ -197,7 +201,7 @@ impl Putting<'_> {
             Kind::Attempt => self.attempt(row(bytes, "an attempt")?).await,
             Kind::Pin => self.pin(row(bytes, "a session")?).await,
             Kind::Epoch => self.epoch(row(bytes, "an epoch")?).await,
-            // What was changed in the other one is not taken back in a copy.
+            // `undo` in a copy does not revert changes of the original.
             Kind::Change if self.arrival.copy.is_some() => Ok(()),
             Kind::Change => self.change(row(bytes, "a change")?).await,
             Kind::Snapshot => self.snapshot(row(bytes, "a snapshot")?).await,
@@ -206,7 +210,7 @@ impl Putting<'_> {
     }
 
     async fn conversation(&mut self, row: &ConversationRow) -> Result<()> {
-        let here = self.tx.conversation(self.c).await?;
+        let here = self.tx.conversations().get(self.c).await?;
         let Some(over) = self.arrival.over else {
             if here.is_some() {
                 return Err(faster());
@@ -214,27 +218,28 @@ impl Putting<'_> {
             return self.new_conversation(row).await;
         };
         let mut ours = here.ok_or_else(faster)?;
-        if self.tx.is_busy(self.c).await? || ours.opened_by.is_some() {
+        if self.tx.turns().is_busy(self.c).await? || ours.opened_by.is_some() {
             return Err(faster());
         }
-        if self.tx.here(self.c).await? != over {
+        if self.tx.imports().history_end(self.c).await? != over {
             return Err(faster());
         }
-        // What it may do and where it works is said here.
+        // Permissions and folder are those of the existing conversation.
         self.permission = ours.permission;
         self.workdir.clone_from(&ours.workdir);
         let mut theirs = row.settings.clone();
         theirs.retain(|agent, _| !ours.settings.contains_key(agent));
-        self.imported.tools_dropped = narrowed::settings(&mut theirs);
+        self.imported.tools_dropped = permissions::settings(&mut theirs);
         ours.settings.extend(theirs);
         ours.title.clone_from(&row.title);
         ours.agent = row.agent.clone();
         ours.scope = row.scope;
         ours.fresh = row.fresh;
         ours.archived_at = None;
-        self.tx.keep_conversation(&ours).await?;
+        self.tx.conversations().save(&ours).await?;
         self.tx
-            .stamp_conversation(self.c, ours.updated_at.max(row.updated_at))
+            .conversations()
+            .stamp(self.c, ours.updated_at.max(row.updated_at))
             .await?;
         let sql = "delete from changes where conversation_id = $1";
         self.tx.run(sql, vals![self.c.uuid()]).await?;
@@ -246,14 +251,15 @@ impl Putting<'_> {
         if let Some(key) = &key
             && self
                 .tx
-                .conversation_by_key(&self.arrival.namespace, key)
+                .conversations()
+                .by_key(&self.arrival.namespace, key)
                 .await?
                 .is_some()
         {
             return Err(ArchiveError::KeyTaken(key.clone()));
         }
         let mut settings = row.settings.clone();
-        self.imported.tools_dropped = narrowed::settings(&mut settings);
+        self.imported.tools_dropped = permissions::settings(&mut settings);
         let sql = "insert into conversations (id, handle, key, title, agent, workdir, permission, scope, settings,
                 created_at, updated_at, fresh, outside_cost, namespace)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
@@ -274,13 +280,18 @@ impl Putting<'_> {
             self.arrival.namespace.as_str(),
         ];
         self.tx.run(sql, values).await?;
+        let created = EventBody::ConversationCreated { parent_id: None };
+        self.tx
+            .events()
+            .add(self.c, TurnId::nil(), self.arrival.now, &[created])
+            .await?;
         Ok(())
     }
 
-    /// The values are folded from what was said, not taken on trust; and nothing in it leads into
-    /// another conversation.
+    /// Recomputes the values from the messages instead of trusting them, checks that no row refers
+    /// to another conversation, and commits.
     async fn finish(mut self) -> Result<Imported> {
-        self.tx.refold(self.c, 1).await?;
+        self.tx.recompute(self.c, 1).await?;
         let sql = "select 1 as found from turns t join messages m on m.id = t.message_id or m.id = t.reply_id
                 where t.conversation_id = $1 and m.conversation_id <> $1
             union all select 1 from messages m join turns t on t.id = m.turn_id
@@ -300,26 +311,31 @@ impl Putting<'_> {
     }
 }
 
-impl Tx {
-    /// Where a history ends.
-    pub async fn here(&mut self, c: ConversationId) -> crate::error::Result<Here> {
-        let last_seq = self.last_seq(c).await?;
-        Ok(Here {
+topic! {
+    /// State that an import compares and writes.
+    Imports, imports
+}
+
+impl Imports<'_, Tx> {
+    /// Returns the end of a history.
+    pub async fn history_end(&mut self, c: ConversationId) -> crate::error::Result<HistoryEnd> {
+        let last_seq = self.0.history().last_seq(c).await?;
+        Ok(HistoryEnd {
             last_seq,
-            value: crate::history::full_value(self, c, last_seq).await?,
-            last: self.id_at(c, last_seq).await?,
+            value: crate::history::full_value(self.0, c, last_seq).await?,
+            last: self.0.messages().id_at(c, last_seq).await?,
         })
     }
 
-    /// The value of a history through one place, and the message there.
-    pub async fn place(
+    /// Returns the value of a history up to a position, and the message there.
+    pub async fn position(
         &mut self,
         c: ConversationId,
         seq: i64,
     ) -> crate::error::Result<(ScopeValue, Option<MessageId>)> {
         Ok((
-            crate::history::full_value(self, c, seq).await?,
-            self.id_at(c, seq).await?,
+            crate::history::full_value(self.0, c, seq).await?,
+            self.0.messages().id_at(c, seq).await?,
         ))
     }
 }
@@ -336,7 +352,7 @@ mod tests {
 
     #[test]
     fn another_id_is_as_old_and_always_the_same() {
-        let renaming = Renaming {
+        let renaming = IdMapping {
             conversation: ConversationId::nil(),
             secret: [7; 32],
         };
@@ -348,7 +364,7 @@ mod tests {
         assert_eq!(renaming.id(early), renaming.id(early));
         assert!(renaming.id(early) < renaming.id(late));
         assert_eq!(renaming.id(early).get_version_num(), 7);
-        let other = Renaming {
+        let other = IdMapping {
             secret: [8; 32],
             ..renaming
         };

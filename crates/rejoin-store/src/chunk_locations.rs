@@ -1,21 +1,21 @@
-//! Where the bytes of a chunk lie, as its rows say: one for each place. A row of another place than
-//! the configured one is no reason not to write the chunk, and one to look for it all the same:
-//! places are moved, and reached by other names.
+//! Locations of a chunk's bytes: one row for each. A row for another location than the configured
+//! one does not prevent writing the chunk again, but the chunk is looked for there all the same:
+//! storage is moved, and reached by other names.
 
 use crate::blobs::{Blobs, ObjectName, Objects};
 use crate::chunks::ChunkRef;
 use crate::connections::Tx;
 use crate::db::{Ask, Row, one, rows, vals};
 use crate::error::{Error, Result};
-use crate::vault::{Lost, Vault};
+use crate::vault::{ChunkError, Vault};
 
-/// Before the place of a row whose object was missed there.
+/// Prefix of the location of a row whose object was missing.
 const MISSED: &str = "-";
-/// Chunks that are asked for with one query.
+/// Number of chunks per query.
 const TOGETHER: usize = 4096;
 
 impl Vault {
-    /// The part of the object store that is this store's; none: chunks lie in the database.
+    /// Returns this store's part of the object store. `None` if chunks are in the database.
     pub async fn objects(&self) -> Result<Option<Objects>> {
         match &self.blobs {
             Blobs::Database => Ok(None),
@@ -23,22 +23,23 @@ impl Vault {
         }
     }
 
-    /// Are all of those there, as far as rows say, where they are looked for from here?
+    /// Returns true if rows exist for all of these chunks, at a location that is searched from
+    /// here.
     pub async fn holds(&self, chunks: &[ChunkRef]) -> Result<bool> {
         let mark = self.blobs.mark();
         let mut read = self.store.read().await?;
         all_there(&mut read, chunks, Some(&mark)).await
     }
 
-    /// What `body` gives of its row, or `ask` of the first of its objects that is there; and of which
-    /// row. `sql` finds its rows, for its name and the mark of this place, the nearest first.
+    /// Returns the value that `body` reads from a row, or `ask` from the first object that exists,
+    /// and the row. `sql` selects the rows by chunk name and mark of this location, nearest first.
     pub(crate) async fn find<T>(
         &self,
         at: &ChunkRef,
         body: impl Fn(&Row) -> Result<Option<T>>,
         ask: impl AsyncFn(&Objects, &ObjectName) -> Result<Option<T>>,
         sql: &'static str,
-    ) -> std::result::Result<(T, Row), Lost> {
+    ) -> std::result::Result<(T, Row), ChunkError> {
         let mark = self.blobs.mark();
         let found = {
             let mut read = self.store.read().await?;
@@ -64,14 +65,14 @@ impl Vault {
             }
         }
         if ours {
-            return Err(Lost::Missing);
+            return Err(ChunkError::Missing);
         }
         let here = self.blobs.place();
-        Err(Lost::Elsewhere { here })
+        Err(ChunkError::Elsewhere { here })
     }
 
-    /// Their objects are gone: whoever captures them writes them again. That they were there stays
-    /// known, for they may turn up: a folder may just not be mounted.
+    /// Marks the objects of these chunks as missing, so that the next capture writes them again.
+    /// The rows stay, because objects may reappear: a folder may just not be mounted.
     pub(crate) async fn miss(&self, chunks: &[[u8; 32]]) -> Result<()> {
         if chunks.is_empty() || matches!(self.blobs, Blobs::Database) {
             return Ok(());
@@ -90,15 +91,15 @@ impl Vault {
 }
 
 impl Tx {
-    /// Are all of those there, as far as rows say, wherever it is?
+    /// Returns true if rows exist for all of these chunks, at any location.
     pub(crate) async fn all_there(&mut self, chunks: &[ChunkRef]) -> Result<bool> {
         all_there(self, chunks, None).await
     }
 }
 
-/// In the database or in that place; none: in any.
+/// Returns true if all chunks are in the database or at that location. `None`: at any location.
 async fn all_there(at: &mut impl Ask, chunks: &[ChunkRef], place: Option<&str>) -> Result<bool> {
-    // The names come as one text of bytes: as many as there are, in one question.
+    // The names are passed as one byte string: any number of them in one query.
     let sql = "with recursive names (n) as
             (select 1 union all select n + 32 from names where n + 32 < length($1))
         select count(*) as there from names where exists

@@ -1,5 +1,5 @@
-//! One row after the other, each into its table. One that is here is written over, if it belongs to the
-//! same conversation.
+//! Writes the rows of an archive to their tables, one by one. Overwrites an existing row if it
+//! belongs to the same conversation.
 
 use rejoin_core::{MessageId, SessionId};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::super::ArchiveError;
 use super::super::check::said;
+use super::super::export::renamed;
 use super::super::rows::{
     AttemptRow, ChangeRow, EpochRow, MessageRow, PinRow, SnapshotRow, TurnRow, VersionRow,
 };
-use super::super::take::renamed;
-use super::{Putting, Result, narrowed};
+use super::{Putting, Result, permissions};
 use crate::db::{one, vals};
 use crate::error::Error;
 use crate::messages::{role_word, state_word};
@@ -22,7 +22,7 @@ impl Putting<'_> {
     pub(super) async fn message(&mut self, row: MessageRow) -> Result<()> {
         let id = self.id(row.id.uuid());
         let turn = row.turn.map_or(Uuid::nil(), |turn| self.id(turn.uuid()));
-        // A copy has the root of what it was copied of, and so the same values.
+        // A copy keeps the root of its original, and therefore the same values.
         let root = row.root.or(self.arrival.copy.map(|_| row.id));
         let sql = "insert into messages (id, conversation_id, turn_id, seq, role, agent, text, attachments, state, origin, edited,
                 trail, removed_at, created_at, root, digest)
@@ -65,10 +65,10 @@ impl Putting<'_> {
 
     pub(super) async fn turn(&mut self, row: TurnRow) -> Result<()> {
         let id = self.id(row.id.uuid());
-        // A copy is not the turn that the key asked for.
+        // The key belongs to the original turn, not to a copy.
         let key = row.client_key.filter(|_| self.arrival.copy.is_none());
         if let Some(key) = &key
-            && let Some(other) = self.tx.turn_by_key(&self.arrival.namespace, key).await?
+            && let Some(other) = self.tx.turns().by_key(&self.arrival.namespace, key).await?
             && other.id.uuid() != id
         {
             return Err(ArchiveError::Elsewhere("its idempotency key"));
@@ -80,7 +80,7 @@ impl Putting<'_> {
                 (select namespace from conversations where id = $2))
             on conflict (id) do update set reply_id = excluded.reply_id, status = excluded.status
             where turns.conversation_id = excluded.conversation_id";
-        let request = narrowed::request(row.request, self.permission, &self.workdir);
+        let request = permissions::request(row.request, self.permission, &self.workdir);
         let text = |value: Option<String>| value;
         let json = |value: Option<serde_json::Result<String>>| value.transpose();
         let values = vals![
@@ -186,9 +186,9 @@ impl Putting<'_> {
         Ok(())
     }
 
-    /// Whoever takes it back must not reach into another conversation.
+    /// Writes a change. Refuses one whose undo would reach into another conversation.
     pub(super) async fn change(&mut self, row: ChangeRow) -> Result<()> {
-        let Some(mut body) = narrowed::change(&row) else {
+        let Some(mut body) = permissions::change(&row) else {
             return Ok(());
         };
         self.forget_foreign_turn(&mut body).await?;
@@ -214,8 +214,8 @@ impl Putting<'_> {
         Ok(())
     }
 
-    /// Replaces the former turn of a retried message by none, unless the archive holds that turn. The
-    /// messages of a fork came with their parent's turns, which an archive of the fork leaves out.
+    /// Sets the former turn of a retried message to nil, unless the archive contains that turn.
+    /// Messages of a fork refer to their parent's turns, which an archive of the fork leaves out.
     async fn forget_foreign_turn(&mut self, body: &mut Value) -> Result<()> {
         let Some(old) = body.pointer_mut("/retried/old_turn") else {
             return Ok(());
@@ -272,7 +272,7 @@ impl Putting<'_> {
     }
 }
 
-/// Every id that a change names.
+/// Collects every id that a change contains.
 fn named_in(value: &Value, ids: &mut Vec<Uuid>) {
     match value {
         Value::String(text) => ids.extend(Uuid::try_parse(text)),
