@@ -1,16 +1,17 @@
-//! Agents by name, and which program answers to that name.
+//! Names of agents, and versions of the programs behind them.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The text cannot be the name of an agent.
+/// Error for a text that is not a valid agent name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the name of an agent")]
 pub struct BadName(pub String);
 
-/// `claude`, `demo`, or a name from the configuration: looked up in a registry, not a closed enum.
+/// Name of an agent: `claude`, `demo`, or one from the configuration. Looked up in a registry, not
+/// a closed enum.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct AgentName(String);
@@ -44,14 +45,15 @@ impl<'de> Deserialize<'de> for AgentName {
     }
 }
 
-/// True for one word that a CLI cannot take for a flag, such as the name of a model.
+/// Returns true for one word that a CLI cannot take for a flag, such as the name of a model.
 pub fn is_word(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
         && !text.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
-/// Which product wrote a session, or would read it: what `--version` says.
+/// Product and version of the CLI that wrote a session or would read it, as `--version` prints
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Runtime {
     pub product: String,
@@ -75,7 +77,7 @@ impl Version {
         core.split('.').map(|part| part.parse().unwrap_or(0))
     }
 
-    /// True if `self` is older than `other`. Versions that are not numbers are only equal or not.
+    /// Returns true if `self` is older than `other`. Non-numeric parts count as 0.
     pub fn older_than(&self, other: &Self) -> bool {
         let (mut a, mut b) = (self.numbers(), other.numbers());
         loop {

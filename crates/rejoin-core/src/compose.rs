@@ -1,7 +1,7 @@
-//! Puts a plan into words: what stands before the new message, inside the marker.
+//! Composes the prompt of a plan: the context that precedes the new message, inside the marker.
 //!
-//! Nothing here repeats the text of a message, and nothing that varies per turn comes before the
-//! history, so prompt caches hold.
+//! The context never repeats the text of a message, and nothing that varies per turn comes before
+//! the history, so prompt caches stay valid.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ use crate::marker::{MARK_CLOSE, MARK_OPEN, escape};
 use crate::message::Message;
 use crate::plan::TurnPlan;
 use crate::reason::Reason;
-use crate::transcript::Record;
+use crate::transcript::TranscriptText;
 
-/// on a resumed session an old question must not be answered again.
+/// in a resumed session the agent must not answer an old question again.
 pub(crate) const ACT_ON_THIS: &str = "Questions asked earlier in this session have been dealt with; the message that follows is the one to act on.";
 pub(crate) const MEANWHILE: &str = "Since your last answer here, this was said in the same conversation; it is for your knowledge, not to be done again:";
-pub(crate) const RECORD: &str = "You are continuing a conversation from its record, because the session that held it is not used any more. What the record says was done is done. The message that follows it is the one to act on.";
+pub(crate) const FROM_TRANSCRIPT: &str = "You are continuing a conversation from its record, because the session that held it is not used any more. What the record says was done is done. The message that follows it is the one to act on.";
 pub(crate) const UNANSWERED: &str = "Messages that precede the one that follows were sent, but never answered; take them into account:";
 
 pub(crate) const INSTRUCTIONS: &str = "Standing instructions of the product you work in:";
@@ -23,24 +23,24 @@ pub(crate) const OTHER_INSTRUCTIONS: &str =
 pub(crate) const NO_INSTRUCTIONS: &str =
     "The standing instructions of the product you work in do not hold any more.";
 
-/// What the plan asks for, loaded by whoever holds the history.
+/// Transcript that the plan asks for. The caller, which has the history, loads it.
 #[derive(Debug, Clone, Copy)]
 pub enum Material<'a> {
     Nothing,
-    /// Exactly the messages after those the session has seen.
-    Rest(&'a Record),
-    Record(&'a Record),
+    /// Exactly the messages that the session has not seen.
+    CatchUp(&'a TranscriptText),
+    Transcript(&'a TranscriptText),
 }
 
-/// The plan asked for other material than was given: a defect, and the turn must not run.
+/// Error for material that does not match the plan. A defect: the turn must not run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the history read for this turn is not what its plan asked for ({0})")]
 pub struct Mismatch(pub String);
 
-/// The user message of the turn. How the two parts are put on a wire is the adapter's business.
+/// User message of the turn. The adapter decides how the two parts reach the CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Composed {
-    /// All that rejoin adds, inside the marker.
+    /// Everything that rejoin adds, inside the marker.
     pub context: Option<String>,
     /// The new message, with the marker escaped in it.
     pub message: String,
@@ -74,31 +74,31 @@ pub fn compose(
     let mut sent = Sent::default();
     let context = match (plan, material) {
         (TurnPlan::Start { .. }, Material::Nothing) => None,
-        (TurnPlan::Resume { catch_up, .. }, Material::Rest(rest)) => {
-            must_tell_of(rest, catch_up.messages())?;
+        (TurnPlan::Resume { catch_up, .. }, Material::CatchUp(text)) => {
+            must_tell_of(text, catch_up.messages())?;
             sent.resumed = catch_up.after();
             sent.summarised = catch_up.summarised();
-            sent.caught_up = rest.told;
-            sent.left_out = rest.left_out;
-            sent.shortened = rest.shortened;
-            Some(resumed(rest))
+            sent.caught_up = text.told;
+            sent.left_out = text.left_out;
+            sent.shortened = text.shortened;
+            Some(resumed(text))
         }
         (
             TurnPlan::Reseed {
                 transcript, why, ..
             },
-            Material::Record(record),
+            Material::Transcript(text),
         ) => {
-            must_tell_of(record, transcript.messages())?;
-            sent.transcribed = record.told;
-            sent.left_out = record.left_out;
-            sent.shortened = record.shortened;
+            must_tell_of(text, transcript.messages())?;
+            sent.transcribed = text.told;
+            sent.left_out = text.left_out;
+            sent.shortened = text.shortened;
             let intro = if *why == Reason::FirstTurn {
                 UNANSWERED
             } else {
-                RECORD
+                FROM_TRANSCRIPT
             };
-            Some(inside(&format!("{intro}\n{}", record.text)))
+            Some(inside(&format!("{intro}\n{}", text.text)))
         }
         (TurnPlan::Start { .. } | TurnPlan::Resume { .. } | TurnPlan::Reseed { .. }, _) => {
             return Err(Mismatch("of another kind".into()));
@@ -114,8 +114,19 @@ pub fn compose(
 }
 
 impl Composed {
-    /// With the standing text of the product that embeds this, before everything else; `again`: the
-    /// session was told another one before. Empty: none holds any more.
+    /// Leaves out the notice about earlier questions, for a session in which none was asked. A
+    /// catch-up keeps it: its messages may contain questions.
+    #[must_use]
+    pub fn without_question_notice(mut self) -> Self {
+        if self.context.as_deref() == Some(inside(ACT_ON_THIS).as_str()) {
+            self.context = None;
+            self.sent.bytes = self.message.len() as u64;
+        }
+        self
+    }
+
+    /// Puts the standing instructions of the product that embeds rejoin before everything else.
+    /// `again`: the session received other instructions before. An empty `text` revokes them.
     #[must_use]
     pub fn with_instructions(mut self, text: &str, again: bool) -> Self {
         let text = escape(text.trim());
@@ -132,27 +143,49 @@ impl Composed {
     }
 }
 
-/// What stands between the marks.
+impl Composed {
+    /// Adds a text of rejoin about this turn, after everything else.
+    #[must_use]
+    pub fn with_notice(mut self, text: &str) -> Self {
+        let before = self.context.as_deref().map(outside).unwrap_or_default();
+        let context = inside(format!("{before}\n\n{}", escape(text)).trim_start());
+        self.sent.bytes = (context.len() + self.message.len()) as u64;
+        self.context = Some(context);
+        self
+    }
+
+    /// Removes a context that contains no message, so that the message is the sole new input.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        if self.context.as_deref() == Some(inside(ACT_ON_THIS).as_str()) {
+            self.context = None;
+            self.sent.bytes = self.message.len() as u64;
+        }
+        self
+    }
+}
+
+/// Returns the text between the marks.
 fn outside(context: &str) -> &str {
     let open = context.strip_prefix(MARK_OPEN).unwrap_or(context);
     open.strip_suffix(MARK_CLOSE).unwrap_or(open).trim()
 }
 
-fn must_tell_of(record: &Record, messages: u64) -> Result<(), Mismatch> {
-    if record.told + record.left_out == messages {
+fn must_tell_of(text: &TranscriptText, messages: u64) -> Result<(), Mismatch> {
+    if text.told + text.left_out == messages {
         return Ok(());
     }
     Err(Mismatch(format!(
         "{} told and {} left out, not {messages} in all",
-        record.told, record.left_out,
+        text.told, text.left_out,
     )))
 }
 
-fn resumed(rest: &Record) -> String {
-    if rest.told + rest.left_out == 0 {
+fn resumed(text: &TranscriptText) -> String {
+    if text.told + text.left_out == 0 {
         return inside(ACT_ON_THIS);
     }
-    inside(&format!("{MEANWHILE}\n{}{ACT_ON_THIS}", rest.text))
+    inside(&format!("{MEANWHILE}\n{}{ACT_ON_THIS}", text.text))
 }
 
 fn inside(text: &str) -> String {

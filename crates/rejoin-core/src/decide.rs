@@ -1,36 +1,36 @@
-//! The decision: a total, pure function from facts to a plan, with every check kept for display.
+//! The decision: a total, pure function from facts to a plan. It keeps every check for display.
 
 use std::fmt;
 
-use crate::pin::{PinState, Seen};
-use crate::plan::{CatchUp, Prompt, Transcript, TrustedSession, TurnPlan, Way};
+use crate::pin::{PinState, SeenPrefix};
+use crate::plan::{CatchUp, Prompt, SessionSource, Transcript, TrustedSession, TurnPlan};
 use crate::reason::Reason;
-use crate::situation::{EnvelopeFact, PinFacts, Situation, SnapshotFact};
+use crate::situation::{PermissionsFact, PinFacts, Situation, SnapshotFact};
 
 mod evidence;
 mod guards;
 
 pub use evidence::Evidence;
 
-/// A plan, or the reason to run nothing; and what each guard saw.
+/// A plan or the reason to run nothing, with the evidence of each guard.
 #[derive(Debug, Clone)]
 pub struct Decision<'a> {
-    pub plan: Result<TurnPlan, Hold>,
+    pub plan: Result<TurnPlan, Blocker>,
     pub checks: [Check<'a>; guards::COUNT],
 }
 
-/// Nothing is run.
+/// Reason to run nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hold {
-    /// A process that is not ours is writing the session.
+pub enum Blocker {
+    /// A foreign process is writing the session.
     InUse { pid: u32 },
-    /// `--no-reseed`, and the session cannot be resumed.
+    /// The session cannot be resumed, and `--no-reseed` forbids a new one.
     WouldReseed { why: Reason },
-    /// The agent cannot be held to the permissions asked for.
-    Envelope,
+    /// The agent cannot enforce the requested permissions.
+    Permissions,
 }
 
-/// One guard's answer. `ok` is none where it does not apply.
+/// Answer of one guard. `ok` is `None` if the guard does not apply.
 #[derive(Debug, Clone, Copy)]
 pub struct Check<'a> {
     pub check: CheckName,
@@ -52,7 +52,7 @@ macro_rules! check_names {
 }
 
 check_names! {
-    Envelope => "envelope",
+    Permissions => "envelope",
     Turns => "turns",
     Fresh => "fresh",
     Capability => "capability",
@@ -71,8 +71,8 @@ check_names! {
     Snapshot => "snapshot",
 }
 
-/// Decides how the next turn is continued. The first guard that fails gives the reason; all are
-/// evaluated.
+/// Decides how the next turn continues. Evaluates all guards; the first that fails gives the
+/// reason.
 pub fn decide<'a>(s: &Situation<'a>) -> Decision<'a> {
     let (checks, refused) = guards::all(s);
     Decision {
@@ -81,9 +81,9 @@ pub fn decide<'a>(s: &Situation<'a>) -> Decision<'a> {
     }
 }
 
-fn plan(s: &Situation<'_>, refused: Option<Reason>) -> Result<TurnPlan, Hold> {
-    if let EnvelopeFact::Cannot(_) = s.envelope {
-        return Err(Hold::Envelope);
+fn plan(s: &Situation<'_>, refused: Option<Reason>) -> Result<TurnPlan, Blocker> {
+    if let PermissionsFact::Cannot(_) = s.permissions {
+        return Err(Blocker::Permissions);
     }
     let prompt = Prompt(());
     if s.history.messages == 0 {
@@ -106,13 +106,13 @@ fn plan(s: &Situation<'_>, refused: Option<Reason>) -> Result<TurnPlan, Hold> {
                 in_use: Some(pid), ..
             }),
         ) => {
-            return Err(Hold::InUse { pid });
+            return Err(Blocker::InUse { pid });
         }
         (Some(why), _) => why,
         (None, None) => Reason::NoSession,
     };
     if s.request.no_reseed {
-        return Err(Hold::WouldReseed { why });
+        return Err(Blocker::WouldReseed { why });
     }
     let transcript = Transcript {
         messages: s.history.messages,
@@ -124,10 +124,11 @@ fn plan(s: &Situation<'_>, refused: Option<Reason>) -> Result<TurnPlan, Hold> {
     })
 }
 
-/// The one place where a session becomes trusted.
+/// Creates a trusted session; no other function does. Returns `None` if neither files nor a
+/// snapshot can be used.
 fn trusted(s: &Situation<'_>, facts: &PinFacts<'_>) -> Option<(TrustedSession, CatchUp)> {
     let (way, seen) = reach(facts)?;
-    // A prefix can never be longer than the history; if the facts say so they are wrong.
+    // A prefix cannot be longer than the history. If the facts claim that, they are wrong.
     let messages = s.history.messages.checked_sub(seen.messages)?;
     let session = TrustedSession {
         id: facts.pin.session.clone(),
@@ -143,15 +144,22 @@ fn trusted(s: &Situation<'_>, facts: &PinFacts<'_>) -> Option<(TrustedSession, C
     ))
 }
 
-/// Where the session is to be had: in place if its bytes are the confirmed ones, else from a
-/// snapshot, which may have seen less.
-pub(crate) fn reach(facts: &PinFacts<'_>) -> Option<(Way, Seen)> {
+/// Returns the source of the session: in place if its bytes are the confirmed ones, else a
+/// snapshot, which may have seen fewer messages.
+pub(crate) fn reach(facts: &PinFacts<'_>) -> Option<(SessionSource, SeenPrefix)> {
     match facts.snapshot() {
         _ if in_place(facts) => {
             let own = facts.forked_from.is_none();
-            Some((if own { Way::InPlace } else { Way::Fork }, facts.pin.seen))
+            Some((
+                if own {
+                    SessionSource::InPlace
+                } else {
+                    SessionSource::Fork
+                },
+                facts.pin.seen,
+            ))
         }
-        SnapshotFact::Usable { seen } => Some((Way::Snapshot, seen)),
+        SnapshotFact::Usable { seen } => Some((SessionSource::Snapshot, seen)),
         SnapshotFact::None
         | SnapshotFact::Damaged
         | SnapshotFact::Expired
@@ -159,8 +167,9 @@ pub(crate) fn reach(facts: &PinFacts<'_>) -> Option<(Way, Seen)> {
     }
 }
 
-/// An open pin says that nobody has read yet what its turn left behind, whatever the files say; a
-/// fork takes nothing of that along.
+/// Returns true if the session can be used where it is. An open pin means that no process has read
+/// the remains of its turn yet, so its files are not trusted. A fork copies only confirmed bytes
+/// and ignores that state.
 fn in_place(facts: &PinFacts<'_>) -> bool {
     let open = matches!(facts.pin.state, PinState::Open(_));
     facts.session.usable() && (facts.forked_from.is_some() || !open)

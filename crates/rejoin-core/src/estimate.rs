@@ -1,24 +1,24 @@
-//! What a turn would cost, from what turns like it did cost.
+//! Estimates the cost of a turn from the cost of similar turns.
 //!
-//! We know no prices. What earlier turns of the same conversation, agent and model cost, and the
-//! tokens they used, imply some: by least squares over `cost = new·p + cached·q + output·r`, with
-//! one price for new input and output where the turns are too few or too alike to tell them apart.
-//! Prices that do not explain those turns are not used; then there is no estimate.
+//! rejoin knows no prices. It derives them from cost and tokens of earlier turns of the same
+//! conversation, agent and model, by least squares over `cost = new·p + cached·q + output·r`. If
+//! the turns are too few or too similar, new input and output get one common price. Prices that do
+//! not explain those turns are discarded; then there is no estimate.
 
 use crate::usage::{Micros, Usage};
 
-/// A turn whose tokens and cost are known.
+/// A turn with known tokens and cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spent {
+pub struct PastTurn {
     pub usage: Usage,
     pub cost: Micros,
-    /// It went on with a session.
+    /// True if the turn resumed a session.
     pub resumed: bool,
-    /// What its session held afterwards, in tokens.
+    /// Tokens in the session after the turn.
     pub held: Option<u64>,
 }
 
-impl Spent {
+impl PastTurn {
     fn new_input(&self) -> i128 {
         i128::from(self.usage.input) + i128::from(self.usage.cache_write)
     }
@@ -32,34 +32,34 @@ impl Spent {
     }
 }
 
-/// How the next turn would be continued.
+/// Source of the session from which the next turn would continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ahead {
+pub enum Continuation {
     Resume,
-    /// Started, or told what was said.
+    /// In a new session, with or without a transcript.
     Anew,
 }
 
-/// Prices in micro-dollars for a billion tokens.
+/// Prices in micro-dollars per billion tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {
     new: i128,
-    /// None: nothing was read from a cache yet.
+    /// `None`: no turn read from a cache yet.
     cached: Option<i128>,
     output: i128,
 }
 
 const BILLION: i128 = 1_000_000_000;
-/// A dollar for a token: beyond that it is no price.
+/// A dollar per token. Anything above is not a price.
 const ABSURD: i128 = BILLION * 1_000_000;
-/// A quarter of what the turns cost may be left unexplained.
+/// At most a quarter of the cost may remain unexplained.
 const UNEXPLAINED: i128 = 4;
 
 impl Prices {
-    /// The prices that these turns imply, if they imply any.
-    pub fn implied(turns: &[Spent]) -> Option<Self> {
+    /// Derives prices from these turns. Returns `None` if they do not determine plausible ones.
+    pub fn implied(turns: &[PastTurn]) -> Option<Self> {
         let costs: Vec<i128> = turns.iter().map(|t| i128::from(t.cost.0)).collect();
-        let by = |row: fn(&Spent) -> Vec<i128>| {
+        let by = |row: fn(&PastTurn) -> Vec<i128>| {
             solve(&turns.iter().map(row).collect::<Vec<_>>(), &costs)
         };
         let candidates = if turns.iter().any(|t| t.cached() > 0) {
@@ -84,13 +84,14 @@ impl Prices {
             .find(|prices| prices.explain(turns))
     }
 
-    /// A cache makes nothing dearer, and nobody is paid for tokens.
+    /// Returns true if a cached token costs no more than a new one and no price is negative or
+    /// absurd.
     fn sane(&self) -> bool {
         let cached = self.cached.unwrap_or(0);
         (0..=self.new).contains(&cached) && self.new < ABSURD && (0..ABSURD).contains(&self.output)
     }
 
-    fn explain(&self, turns: &[Spent]) -> bool {
+    fn explain(&self, turns: &[PastTurn]) -> bool {
         let cached = self.cached.unwrap_or(0);
         let (mut all, mut off) = (0_i128, 0_i128);
         for turn in turns {
@@ -98,37 +99,39 @@ impl Prices {
                 turn.new_input() * self.new + turn.output() * self.output + turn.cached() * cached;
             let cost = i128::from(turn.cost.0);
             all += cost;
-            // Amounts are rounded: half a micro-dollar is no difference.
+            // Amounts are rounded, so a difference of one micro-dollar does not count.
             off += ((sum / BILLION) - cost).abs().saturating_sub(1);
         }
         off * UNEXPLAINED <= all
     }
 
-    /// The same turn, had there been no session to read `held` tokens of history from.
-    pub fn fresh(&self, turn: &Spent, held: u64) -> Option<Micros> {
+    /// Cost of the turn without a session from which `held` tokens of history could be read.
+    pub fn fresh(&self, turn: &PastTurn, held: u64) -> Option<Micros> {
         let read = turn.cached().min(i128::from(held));
         money(i128::from(turn.cost.0) * BILLION + read * (self.new - self.cached?))
     }
 
-    /// The same turn, had its session of `held` tokens been resumed instead of told anew.
-    pub fn resumed(&self, turn: &Spent, held: u64) -> Option<Micros> {
+    /// Cost of the turn had its session of `held` tokens been resumed instead of sent as a
+    /// transcript.
+    pub fn resumed(&self, turn: &PastTurn, held: u64) -> Option<Micros> {
         let told = turn.new_input().min(i128::from(held));
         money(i128::from(turn.cost.0) * BILLION - told * (self.new - self.cached?))
     }
 
-    /// A turn to come, as one call of the model: `sent` tokens besides what the session holds, and
-    /// an answer as long as these turns had. Newest first.
-    pub fn next(&self, ahead: Ahead, sent: u64, turns: &[Spent]) -> Option<Micros> {
+    /// Cost of a future turn as one model call: `sent` tokens in addition to the session, and an
+    /// answer of average length. `turns` are ordered newest first.
+    pub fn next(&self, ahead: Continuation, sent: u64, turns: &[PastTurn]) -> Option<Micros> {
         let held = turns.first()?.held?;
-        let output = turns.iter().map(Spent::output).sum::<i128>() / turns.len().max(1) as i128;
-        // Turns that resumed and read nothing from a cache: this agent pays for all of it again.
+        let output = turns.iter().map(PastTurn::output).sum::<i128>() / turns.len().max(1) as i128;
+        // If turns resumed without reading from a cache, this agent pays for the whole session
+        // again.
         let uncached = turns.iter().any(|t| t.resumed).then_some(self.new);
         let input = match ahead {
-            Ahead::Resume => {
+            Continuation::Resume => {
                 i128::from(held) * self.cached.or(uncached)? + i128::from(sent) * self.new
             }
-            // The agent's own instructions and what it is told: about what the session held.
-            Ahead::Anew => i128::from(held.max(sent)) * self.new,
+            // The agent's own instructions and the transcript: about the size of the session.
+            Continuation::Anew => i128::from(held.max(sent)) * self.new,
         };
         money(input + output * self.output)
     }
@@ -139,8 +142,8 @@ fn money(scaled: i128) -> Option<Micros> {
     i64::try_from(micros).ok().map(Micros)
 }
 
-/// Least squares in whole numbers, for a billion of each. None if the rows do not determine it, or
-/// the numbers are beyond all measure.
+/// Least squares in integers, scaled by a billion. `None` if the rows do not determine a solution
+/// or the numbers overflow.
 fn solve(rows: &[Vec<i128>], costs: &[i128]) -> Option<Vec<i128>> {
     let width = rows.first()?.len();
     let sum = |a: &dyn Fn(usize) -> i128, b: &dyn Fn(usize) -> i128| {
@@ -154,7 +157,7 @@ fn solve(rows: &[Vec<i128>], costs: &[i128]) -> Option<Vec<i128>> {
         normal.push(line?);
         right.push(sum(&|n| rows[n][i], &|n| costs[n])?);
     }
-    // Of sums of squares: never below zero.
+    // The determinant of sums of squares is never negative.
     let per = determinant(&normal)?;
     if per == 0 {
         return None;
@@ -170,7 +173,7 @@ fn solve(rows: &[Vec<i128>], costs: &[i128]) -> Option<Vec<i128>> {
 }
 
 fn for_a_billion(mut over: i128, mut under: i128) -> Option<i128> {
-    // Sixty bits are exact enough, and leave room for what follows.
+    // Sixty bits are exact enough and leave room for the multiplication below.
     while under > 1 << 60 {
         (over, under) = (over >> 1, under >> 1);
     }

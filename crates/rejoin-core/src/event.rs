@@ -1,5 +1,5 @@
-//! What happened in a turn, agent-neutral, in order, durable. The JSON is a contract: fields may be
-//! added, none renamed; readers ignore unknown types.
+//! Events of a turn: agent-neutral, ordered, durable. Their JSON is a contract: fields may be
+//! added, never renamed, and readers ignore unknown types.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,18 @@ use serde_json::Value;
 
 use crate::ids::{ConversationId, QuestionId, TurnId};
 use crate::question::{Asked, Given, QuestionKind};
+use crate::tool::{ToolKind, tool_subject};
 use crate::usage::{Context, Usage};
 
-/// An event as stored and shown. `seq` is one store-wide number, visible in order.
+/// An event as stored and shown. `seq` is unique in the store, and events become visible in its
+/// order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredEvent {
     pub seq: i64,
     pub conversation_id: ConversationId,
-    /// None: it is of the conversation as a whole.
+    /// `None`: the event concerns the conversation as a whole.
     pub turn_id: Option<TurnId>,
-    /// RFC 3339.
+    /// Time in RFC 3339.
     pub at: String,
     #[serde(flatten)]
     pub body: EventBody,
@@ -50,7 +52,7 @@ pub enum EventBody {
     #[serde(rename = "text")]
     Text {
         text: String,
-        /// Set for what a sub-agent said: never part of the answer.
+        /// Set for text of a sub-agent, which is never part of the answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         parent_tool: Option<String>,
     },
@@ -63,19 +65,28 @@ pub enum EventBody {
         input: Value,
         #[serde(skip_serializing_if = "Option::is_none", default)]
         parent_tool: Option<String>,
+        /// Kind of the tool, whatever the agent calls it. Not stored: derived when shown.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        kind: Option<ToolKind>,
+        /// Subject of the call on one line. Not stored: derived when shown.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        subject: Option<String>,
     },
     #[serde(rename = "tool.result")]
     ToolResult {
         id: String,
         is_error: bool,
         text: String,
+        /// Exit code of a command, if the agent reports it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        exit_code: Option<i64>,
     },
     #[serde(rename = "file.changed")]
     FileChanged { path: String, tool: String },
     #[serde(rename = "question")]
     Question {
         id: String,
-        /// Under which it can be answered; none: nobody is there who could.
+        /// Id under which the question can be answered. `None`: no person can answer it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         question_id: Option<QuestionId>,
         questions: Value,
@@ -100,6 +111,16 @@ pub enum EventBody {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         by: Option<String>,
     },
+    /// Decision about the request of a turn for a higher tier.
+    #[serde(rename = "escalation")]
+    Escalation {
+        requested: Option<String>,
+        reason: String,
+        decision: String,
+        checks: Value,
+        /// Turn that the climb began.
+        next_turn_id: Option<TurnId>,
+    },
     #[serde(rename = "todo")]
     Todo { items: Value },
     #[serde(rename = "usage")]
@@ -117,38 +138,77 @@ pub enum EventBody {
     #[serde(rename = "notice")]
     Notice { level: String, message: String },
     #[serde(rename = "history.changed")]
-    HistoryChanged { change: String, affected: Value },
-    /// A line nobody here understands, kept as it came.
+    HistoryChanged {
+        change: String,
+        affected: Value,
+        /// The message that was changed, if it was one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        message_id: Option<crate::ids::MessageId>,
+        /// Messages that were removed from the history, and put back into it.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        removed: Vec<crate::ids::MessageId>,
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        restored: Vec<crate::ids::MessageId>,
+    },
+    #[serde(rename = "conversation.created")]
+    ConversationCreated {
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        parent_id: Option<ConversationId>,
+    },
+    #[serde(rename = "conversation.changed")]
+    ConversationChanged {
+        /// Names of the changed fields.
+        fields: Vec<String>,
+    },
+    #[serde(rename = "conversation.deleted")]
+    ConversationDeleted {},
+    /// A line that the parser does not understand, unchanged.
     #[serde(rename = "raw")]
     Raw { line: String },
 }
 
-impl EventBody {
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::TurnAccepted { .. } => "turn.accepted",
-            Self::TurnDecided { .. } => "turn.decided",
-            Self::TurnStarted { .. } => "turn.started",
-            Self::TurnEnded { .. } => "turn.ended",
-            Self::TextDelta { .. } => "text.delta",
-            Self::Text { .. } => "text",
-            Self::Thinking { .. } => "thinking",
-            Self::ToolCall { .. } => "tool.call",
-            Self::ToolResult { .. } => "tool.result",
-            Self::FileChanged { .. } => "file.changed",
-            Self::Question { .. } => "question",
-            Self::Approval { .. } => "approval",
-            Self::Answered { .. } => "answered",
-            Self::Todo { .. } => "todo",
-            Self::Usage { .. } => "usage",
-            Self::Compacted { .. } => "compacted",
-            Self::Notice { .. } => "notice",
-            Self::HistoryChanged { .. } => "history.changed",
-            Self::Raw { .. } => "raw",
-        }
-    }
+macro_rules! kinds {
+    ($($variant:ident => $kind:literal,)+) => {
+        impl EventBody {
+            /// Every event type, in the order of the reference page.
+            pub const KINDS: &'static [&'static str] = &[$($kind),+];
 
-    /// `id`: under which it can be answered.
+            /// Returns the event type, as the field `type` of the JSON has it.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$variant { .. } => $kind),+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    TurnAccepted => "turn.accepted",
+    TurnDecided => "turn.decided",
+    TurnStarted => "turn.started",
+    TurnEnded => "turn.ended",
+    TextDelta => "text.delta",
+    Text => "text",
+    Thinking => "thinking",
+    ToolCall => "tool.call",
+    ToolResult => "tool.result",
+    FileChanged => "file.changed",
+    Question => "question",
+    Approval => "approval",
+    Answered => "answered",
+    Escalation => "escalation",
+    Todo => "todo",
+    Usage => "usage",
+    Compacted => "compacted",
+    Notice => "notice",
+    HistoryChanged => "history.changed",
+    ConversationCreated => "conversation.created",
+    ConversationChanged => "conversation.changed",
+    ConversationDeleted => "conversation.deleted",
+    Raw => "raw",
+}
+
+impl EventBody {
+    /// Builds the event of a question. `id` is the id under which it can be answered.
     pub fn asked(asked: &Asked, id: Option<QuestionId>) -> Self {
         match asked.kind {
             QuestionKind::Question => Self::Question {
@@ -173,6 +233,30 @@ impl EventBody {
             message: given.message.clone(),
             answers: given.answers.clone(),
             by: Some(by.to_owned()),
+        }
+    }
+
+    /// Adds the fields that are derived from others when the event is shown.
+    #[must_use]
+    pub fn described(mut self) -> Self {
+        if let Self::ToolCall {
+            tool,
+            input,
+            kind,
+            subject,
+            ..
+        } = &mut self
+        {
+            *kind = Some(ToolKind::of(tool));
+            *subject = Some(tool_subject(tool, input));
+        }
+        self
+    }
+
+    /// Builds the event of changed fields of a conversation.
+    pub fn changed<'a>(fields: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::ConversationChanged {
+            fields: fields.into_iter().map(str::to_owned).collect(),
         }
     }
 

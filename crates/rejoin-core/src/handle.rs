@@ -1,21 +1,21 @@
-//! Short names people type: the random hex digits of an id written `z`..`k`, as jj does, so that
-//! they never look like a number, a commit or a word.
+//! Short names for users to type: the random hex digits of an id written `z`..`k`, as jj does, so
+//! that they never look like a number, a commit or a word.
 
 use std::fmt;
 
 use crate::ids::ConversationId;
 
-/// The fewest letters a handle is shown with.
+/// Minimum number of letters that a handle is shown with.
 const SHORTEST: usize = 4;
 
-/// All letters of one id; shown cut to the shortest unique prefix.
+/// All letters of one id. Shown cut to the shortest unique prefix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(String);
 
 impl Handle {
     pub fn of(id: ConversationId) -> Self {
         let hex = id.uuid().simple().to_string();
-        // 0..12 is the time, 12 the version, 16 the variant; the rest is random.
+        // Digits 0..12 are the time, 12 the version, 16 the variant; the rest is random.
         Self(
             hex[13..16]
                 .chars()
@@ -29,12 +29,13 @@ impl Handle {
         &self.0
     }
 
-    /// The shortest prefix that no neighbour shares, at least four letters.
+    /// Returns the shortest prefix that no neighbour shares, with at least four letters.
     pub fn short<'a>(&'a self, neighbours: impl IntoIterator<Item = &'a str>) -> &'a str {
         &self.0[..self.unique(neighbours).clamp(SHORTEST, self.0.len())]
     }
 
-    /// How many letters tell it from all others; fewer than it is shown with, while there are few.
+    /// Returns the number of letters that make the handle unique. With few conversations that is
+    /// less than it is shown with.
     pub fn unique<'a>(&self, neighbours: impl IntoIterator<Item = &'a str>) -> usize {
         let shared = |other: &str| {
             self.0
@@ -47,7 +48,7 @@ impl Handle {
         needed.unwrap_or(1)
     }
 
-    /// True if the text can only be a handle or the beginning of one.
+    /// Returns true if the text can only be a handle or the beginning of one.
     pub fn looks_like(text: &str) -> bool {
         !text.is_empty() && text.len() <= 18 && text.bytes().all(|b| (b'k'..=b'z').contains(&b))
     }
@@ -58,7 +59,7 @@ fn letter(hex: char) -> char {
     char::from(b'z' - digit)
 }
 
-/// `tmqx` or `tmqx:4` as typed: a conversation, or its message with that number.
+/// A reference as typed: `tmqx` is a conversation, `tmqx:4` its fourth message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandleRef<'a> {
     pub conversation: &'a str,

@@ -1,4 +1,4 @@
-//! Identities. Ours are UUIDv7 newtypes; an agent's session id is foreign and opaque.
+//! Identifiers. Our own are UUIDv7 newtypes; the session id of an agent is foreign and opaque.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The text is not an id of this kind.
+/// Error for a text that is not an id of this kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an id")]
 pub struct BadId(pub String);
@@ -21,12 +21,13 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A version 7 id from the time and random bytes of the caller: the core has neither.
+            /// Creates a version 7 id from the caller's time and random bytes: the core has
+            /// neither.
             pub fn from_parts(unix_ms: u64, random: [u8; 10]) -> Self {
                 Self(uuid::Builder::from_unix_timestamp_millis(unix_ms, &random).into_uuid())
             }
 
-            /// Stands where there is none.
+            /// Placeholder for a missing id.
             pub fn nil() -> Self {
                 Self(Uuid::nil())
             }
@@ -61,13 +62,13 @@ macro_rules! id {
 }
 
 id!(
-    /// What the user sees; never changes, whatever happens underneath.
+    /// Identifies a conversation to the user; never changes, whatever happens underneath.
     ConversationId
 );
 id!(MessageId);
 id!(TurnId);
 id!(
-    /// One (conversation, agent, session) binding.
+    /// Binds a conversation and an agent to a session.
     PinId
 );
 id!(SnapshotId);
@@ -76,7 +77,7 @@ id!(
     QuestionId
 );
 
-/// The agent's own name for its session. Never empty, never something a CLI could take for a flag
+/// Session id chosen by the agent. Never empty, and never a text that a CLI could take for a flag
 /// or for "the latest one": an empty or malformed id makes several CLIs silently start afresh.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(early.to_string().parse::<TurnId>().unwrap(), early);
     }
 
-    /// E-15, E-05: no empty, invented or flag-like session ids.
+    /// E-15, E-05: rejects empty, invented and flag-like session ids.
     #[test]
     fn session_ids_are_checked() {
         for good in ["b731fd0c-68de-4452-a02a-ef7d040b8069", "ses_4f2a", "x"] {

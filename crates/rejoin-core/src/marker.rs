@@ -1,12 +1,14 @@
-//! The one fixed marker around everything rejoin adds to a prompt.
+//! The fixed marker around everything that rejoin adds to a prompt.
 //!
-//! What stands inside is not part of the message: it is stripped when a session is read, adopted or
-//! transcribed. The marker in somebody's own words is escaped by one backslash, reversibly, so
-//! nobody can forge or hide an addition. A user who talks to a CLI by hand escapes nothing: an
-//! addition is recognised by its place at the beginning and by its first words.
+//! Text inside the marker is not part of the message: it is stripped when a session is read,
+//! adopted or transcribed. A marker in a user's or agent's own text is escaped by one backslash,
+//! reversibly, so that text cannot forge or hide an addition. A user who types into a CLI directly
+//! escapes nothing: an addition is recognised by its position at the beginning and by its first
+//! words.
 
 use crate::compose::{
-    ACT_ON_THIS, INSTRUCTIONS, MEANWHILE, NO_INSTRUCTIONS, OTHER_INSTRUCTIONS, RECORD, UNANSWERED,
+    ACT_ON_THIS, FROM_TRANSCRIPT, INSTRUCTIONS, MEANWHILE, NO_INSTRUCTIONS, OTHER_INSTRUCTIONS,
+    UNANSWERED,
 };
 
 pub const MARK_OPEN: &str = "<rejoin>";
@@ -19,7 +21,7 @@ const NAMES: [&str; 2] = ["rejoin", "said"];
 const ADDITIONS: [&str; 10] = [
     ACT_ON_THIS,
     MEANWHILE,
-    RECORD,
+    FROM_TRANSCRIPT,
     UNANSWERED,
     INSTRUCTIONS,
     OTHER_INSTRUCTIONS,
@@ -36,18 +38,18 @@ pub const MARK_MESSAGE: &str = "the message:";
 /// Addition behind a message that the CLI could take for a mention.
 pub const MARK_END: &str = "end of message";
 
-/// Makes text safe to stand beside, or inside, the marker.
+/// Escapes marker elements in text that is placed beside or inside the marker.
 pub fn escape(text: &str) -> String {
     rewrite(text, |backslashes| Some(backslashes + 1))
 }
 
-/// Takes back what [`escape`] did.
+/// Reverts [`escape`].
 pub fn unescape(text: &str) -> String {
     rewrite(text, |backslashes| backslashes.checked_sub(1))
 }
 
 /// Returns the message without the additions before it. An element of the same name in a user's own
-/// words is not an addition and stays.
+/// text is not an addition and stays.
 pub fn strip(text: &str) -> String {
     let mut rest = text;
     while let Some(inside) = rest.trim_start().strip_prefix(MARK_OPEN) {
@@ -61,7 +63,8 @@ pub fn strip(text: &str) -> String {
     unescape(rest)
 }
 
-/// Finds `<`, any backslashes, an optional `/`, one of the names; and changes the backslashes.
+/// Finds `<`, any backslashes, an optional `/` and one of the names, and changes the number of
+/// backslashes.
 fn rewrite(text: &str, change: impl Fn(usize) -> Option<usize>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -96,7 +99,7 @@ mod tests {
         let escaped = escape(nasty);
         assert!(!escaped.contains(MARK_OPEN) && !escaped.contains(MARK_CLOSE));
         assert_eq!(unescape(&escaped), nasty);
-        let sent = format!("{MARK_OPEN}\n{RECORD}\n{MARK_CLOSE}\n\n{escaped}");
+        let sent = format!("{MARK_OPEN}\n{FROM_TRANSCRIPT}\n{MARK_CLOSE}\n\n{escaped}");
         assert_eq!(strip(&sent), nasty);
         let passed = format!("{MARK_OPEN}{MARK_COMMAND}\n\n/x {MARK_CLOSE}\n{sent}");
         assert_eq!(strip(&passed), nasty);

@@ -1,4 +1,4 @@
-//! One entry of a conversation's history, and the digest that stands for its content.
+//! A message of a conversation's history, and the digest of its content.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,20 +13,20 @@ pub enum Role {
     Assistant,
 }
 
-/// Where a message stands. Only `Ok` and `Unanswered` ones are history.
+/// State of a message. Only `Ok` and `Unanswered` ones are history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum MessageState {
     Ok,
-    /// Its turn failed, was cancelled or got lost; the next turn shows it once, marked so.
+    /// The turn failed, was cancelled or got lost; the next turn shows the message once, marked so.
     Unanswered,
     /// Accepted, its turn not claimed yet: no place in the history.
     Queued,
 }
 
-/// What the tools of a turn did, kept with the answer (or with the unanswered message) so that a
-/// re-telling can list it without the events.
+/// Actions of a turn's tools, stored with the answer (or with the unanswered message) so that a
+/// re-telling can list them without the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ToolNote {
@@ -41,21 +41,21 @@ pub struct ToolNote {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub id: MessageId,
-    /// Its place in the conversation, from 1.
+    /// Position in the conversation, from 1.
     pub seq: i64,
     pub role: Role,
-    /// The agent that wrote it; none for the user.
+    /// Agent that wrote the message. `None` for the user.
     pub agent: Option<AgentName>,
     pub text: String,
-    /// Content hashes of what was attached, in order.
+    /// Content hashes of the attachments, in order.
     pub attachments: Vec<String>,
     pub state: MessageState,
     pub trail: Vec<ToolNote>,
 }
 
 impl Message {
-    /// Stands for what was said: role, agent, text, attachments. Not for the id or the state, so
-    /// that undoing an edit restores it.
+    /// Digest of the content: role, agent, text, attachments. Excludes id and state, so that
+    /// undoing an edit restores it.
     pub fn digest(&self) -> Digest {
         let mut hasher = blake3::Hasher::new_derive_key("rejoin 2026-11 message digest");
         let mut field = |bytes: &[u8]| {

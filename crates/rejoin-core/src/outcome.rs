@@ -1,4 +1,4 @@
-//! How a run of an agent ended, and what that means for its session.
+//! Ends of an agent's run, and their effect on its session.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,36 +12,36 @@ pub enum Outcome {
     Succeeded,
     Failed(Failure),
     Cancelled,
-    /// Its process is gone and nothing says how it ended.
+    /// The process is gone, and its end is unknown.
     Lost(Failure),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub class: Class,
-    /// One sentence for a person.
+    /// Sentence for a person.
     pub message: String,
 }
 
-/// Why a run failed, by what one can do about it.
+/// Class of a failure, chosen by the possible remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// The CLI does not know, or will not load, the session it was asked to resume.
+    /// The CLI does not know the session it was asked to resume, or does not load it.
     Refused,
-    /// Network, overload, a server's error: the same message may work later.
+    /// Network, overload or a server error: the same message may work later.
     Transient,
     Quota,
     Auth,
     ContextOverflow,
-    /// The API refuses the session's history as such: every turn on it would fail.
+    /// The API refuses the session's history itself: every turn on it would fail.
     Poisoned,
     /// The API refused this request.
     InvalidRequest,
     Interrupted,
     Crashed,
     DiskFull,
-    /// It said it succeeded, but its session does not hold what was said.
+    /// The CLI reported success, but its session does not hold the prompt and the answer.
     NotRecorded,
     TimeLimit,
     /// Stopped, because the CLI printed nothing for too long.
@@ -49,10 +49,11 @@ pub enum Class {
     CostLimit,
     /// The CLI could not be started.
     NotStarted,
-    /// Held back by `--no-reseed`.
+    /// Not run because of `--no-reseed`.
     WouldReseed,
-    /// A permission the agent cannot express.
-    Envelope,
+    /// The agent cannot enforce a requested permission.
+    #[serde(rename = "envelope")]
+    Permissions,
     InUse,
     Lost,
     Unknown,
@@ -75,26 +76,27 @@ words!(Class {
     CostLimit => "cost_limit",
     NotStarted => "not_started",
     WouldReseed => "would_reseed",
-    Envelope => "envelope",
+    Permissions => "envelope",
     InUse => "in_use",
     Lost => "lost",
     Unknown => "unknown",
 });
 
-/// What a failed run that resumed a session says about that session.
+/// Effect of a failed run on the session that it resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PinEffect {
-    /// Nothing: network, quota and login troubles keep the pointer.
+    /// No effect: network, quota and login problems keep the session.
     Keep,
-    /// One more failure in a row; the breaker retires it at N.
+    /// Counts as a failure in a row. The breaker retires the session at its limit.
     Count,
-    /// It will never work again.
+    /// The session will never work again.
     Retire,
 }
 
 impl Class {
-    /// Returns the command to try next, with `CONV` for the conversation, `MESSAGE` for the failed message and
-    /// `OTHER` for another agent. The message is kept, so asking to go on is enough wherever the same may work now.
+    /// Returns the command to try next, with `CONV` for the conversation, `MESSAGE` for the failed
+    /// message and `OTHER` for another agent. The message is kept, so "please go on" is enough if
+    /// the same request may work now.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Transient
@@ -110,7 +112,7 @@ impl Class {
             Self::TimeLimit => r#"rejoin send -c CONV --timeout LONGER "please go on""#,
             Self::IdleLimit => r#"rejoin send -c CONV --idle-timeout LONGER "please go on""#,
             Self::CostLimit => r#"rejoin send -c CONV --max-cost MORE "please go on""#,
-            Self::Envelope => "rejoin send --help",
+            Self::Permissions => "rejoin send --help",
             Self::WouldReseed | Self::InUse => "rejoin explain CONV --next",
             Self::Lost => "rejoin show CONV",
         }
@@ -142,7 +144,7 @@ impl Class {
             | Self::CostLimit
             | Self::NotStarted
             | Self::WouldReseed
-            | Self::Envelope
+            | Self::Permissions
             | Self::InUse
             | Self::Lost => PinEffect::Keep,
         }

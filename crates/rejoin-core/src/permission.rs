@@ -1,5 +1,5 @@
-//! What a turn may do. Re-asserted on every run; where an agent cannot express it, the turn is
-//! refused rather than run wider.
+//! Permissions of a turn, applied to every run. If an agent cannot enforce them, the turn is
+//! refused rather than run with more access.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub enum PermissionMode {
     #[default]
     Edit,
     Full,
-    /// A person decides.
+    /// A person decides about each action.
     Ask,
 }
 
@@ -28,14 +28,14 @@ words!(PermissionMode {
 });
 
 impl PermissionMode {
-    /// The one of the two that lets less be done without a person.
+    /// Returns the stricter of the two modes.
     #[must_use]
     pub fn at_most(self, most: Self) -> Self {
         if self.exceeds(most) { most } else { self }
     }
 
-    /// Compares in the order read-only < ask < edit < full. `ask` ranks below `edit`, because the agent
-    /// does nothing by itself.
+    /// Compares in the order read-only < ask < edit < full. `ask` ranks below `edit`, because the
+    /// agent does nothing on its own.
     #[must_use]
     pub fn exceeds(self, most: Self) -> bool {
         let rank = |mode: Self| match mode {
@@ -48,13 +48,17 @@ impl PermissionMode {
     }
 }
 
-/// Mode and tool lists of one turn. `tools` none: the agent's own set.
+/// Permission mode and tool lists of one turn. `tools` is `None`: the agent's own set. `commands` is
+/// true if an operator's tier sets the list: a tool for commands in it is then permitted in a
+/// read-only turn, where it is refused otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Envelope {
+pub struct Permissions {
     pub mode: PermissionMode,
     pub tools: Option<Vec<String>>,
     #[serde(default)]
     pub deny_tools: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commands: bool,
 }
 
 #[cfg(test)]

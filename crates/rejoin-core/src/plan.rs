@@ -1,7 +1,8 @@
-//! What the next turn hands to the agent, as types that cannot be mixed up.
+//! Content that the next turn sends to the agent, as types that cannot be confused.
 //!
-//! Resume and transcript are one decision: a plan resumes a session and carries exactly what that
-//! has not seen, or starts one and carries the record. "Neither" and "both" do not compile:
+//! Resume and transcript are one decision: a plan resumes a session and carries exactly the
+//! messages it has not seen, or starts a session and carries the transcript. "Neither" and "both"
+//! do not compile:
 //!
 //! ```compile_fail
 //! use rejoin_core::{Prompt, Transcript, TrustedSession, TurnPlan};
@@ -15,11 +16,11 @@
 //!     TurnPlan::Reseed { why: Reason::NoSession, prompt }
 //! }
 //! ```
-//! Nor can a session that did not pass the guards be forged, or the parts be made up:
+//! A session that did not pass the guards cannot be forged, and the parts cannot be made up:
 //!
 //! ```compile_fail
-//! use rejoin_core::{SessionId, TrustedSession, Way};
-//! let forged = TrustedSession { id: SessionId::new("x").unwrap(), way: Way::InPlace };
+//! use rejoin_core::{SessionId, TrustedSession, SessionSource};
+//! let forged = TrustedSession { id: SessionId::new("x").unwrap(), way: SessionSource::InPlace };
 //! ```
 //! ```compile_fail
 //! let forged = rejoin_core::CatchUp { after: 3, messages: 0 };
@@ -33,15 +34,15 @@ use crate::reason::{Reason, Verdict};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnPlan {
-    /// Nothing precedes the message.
+    /// No message precedes this one.
     Start { prompt: Prompt },
-    /// The agent's session holds a prefix of the history; it is told exactly the rest.
+    /// The agent's session holds a prefix of the history and receives exactly the rest.
     Resume {
         session: TrustedSession,
         catch_up: CatchUp,
         prompt: Prompt,
     },
-    /// A new session that is told the record.
+    /// A new session receives the transcript.
     Reseed {
         why: Reason,
         transcript: Transcript,
@@ -54,9 +55,9 @@ impl TurnPlan {
         match self {
             Self::Start { .. } => Verdict::Started,
             Self::Resume { session, .. } => match session.way {
-                Way::InPlace | Way::Fork => Verdict::Resumed,
-                Way::Live => Verdict::Live,
-                Way::Snapshot => Verdict::Restored,
+                SessionSource::InPlace | SessionSource::Fork => Verdict::Resumed,
+                SessionSource::Live => Verdict::Live,
+                SessionSource::Snapshot => Verdict::Restored,
             },
             Self::Reseed { .. } => Verdict::Reseeded,
         }
@@ -70,7 +71,7 @@ impl TurnPlan {
         }
     }
 
-    /// The session to resume, if that is the plan.
+    /// Returns the session to resume, if the plan resumes one.
     pub fn session(&self) -> Option<&TrustedSession> {
         match self {
             Self::Resume { session, .. } => Some(session),
@@ -78,20 +79,20 @@ impl TurnPlan {
         }
     }
 
-    /// The same, by the process that is still there: whoever says so has seen that it is the one that
-    /// would be started. Nothing else but a session in its place can be gone on with so.
+    /// Switches a resume in place to the live process of the last turn. The caller must have
+    /// checked that this process equals the one that would be started. Other plans stay unchanged.
     #[must_use]
     pub fn live(self) -> Self {
-        self.rather(Way::InPlace, Way::Live)
+        self.rather(SessionSource::InPlace, SessionSource::Live)
     }
 
-    /// The same, by a process of its own.
+    /// Switches a resume in a live process back to a new process.
     #[must_use]
     pub fn without_process(self) -> Self {
-        self.rather(Way::Live, Way::InPlace)
+        self.rather(SessionSource::Live, SessionSource::InPlace)
     }
 
-    fn rather(mut self, than: Way, way: Way) -> Self {
+    fn rather(mut self, than: SessionSource, way: SessionSource) -> Self {
         if let Self::Resume { session, .. } = &mut self
             && session.way == than
         {
@@ -100,7 +101,8 @@ impl TurnPlan {
         self
     }
 
-    /// What to do when the CLI itself refused the session at run time: tell a new one, once (A-35).
+    /// Returns the plan after the CLI refused the session at run time: one new session with the
+    /// transcript (A-35). `None` if this plan did not resume.
     #[must_use]
     pub fn after_refusal(&self) -> Option<Self> {
         match self {
@@ -118,11 +120,11 @@ impl TurnPlan {
     }
 }
 
-/// A session that passed every guard; only `decide` makes one.
+/// A session that passed every guard. Only `decide` creates one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedSession {
     pub(crate) id: SessionId,
-    pub(crate) way: Way,
+    pub(crate) way: SessionSource,
 }
 
 impl TrustedSession {
@@ -130,23 +132,23 @@ impl TrustedSession {
         &self.id
     }
 
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> SessionSource {
         self.way
     }
 }
 
-/// How a resume reaches its session.
+/// Source of a resumed session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum SessionSource {
     InPlace,
-    /// The process of its last turn is still there.
+    /// The process of its last turn is still running.
     Live,
     Snapshot,
-    /// By a copy: the session belongs to the conversation that this one was forked from.
+    /// A copy: the session belongs to the conversation that this one was forked from.
     Fork,
 }
 
-/// The order to send the messages in scope after the first `after` ones.
+/// Instruction to send the messages in scope after the first `after` ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatchUp {
     pub(crate) after: u64,
@@ -159,7 +161,8 @@ impl CatchUp {
         self.after
     }
 
-    /// Messages among the first `after` ones of which the session holds only its agent's summary.
+    /// Number of messages among the first `after` of which the session holds only its agent's
+    /// summary.
     pub fn summarised(self) -> u64 {
         self.summarised
     }
@@ -169,7 +172,7 @@ impl CatchUp {
     }
 }
 
-/// The order to re-tell all `messages` in scope.
+/// Instruction to send a transcript of all `messages` in scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transcript {
     pub(crate) messages: u64,
@@ -181,6 +184,6 @@ impl Transcript {
     }
 }
 
-/// The order to send the new message. Every plan has one.
+/// Instruction to send the new message. Every plan has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prompt(pub(crate) ());

@@ -1,4 +1,4 @@
-//! What an agent asks a person while it works, and what the person says to it.
+//! Questions that an agent asks a person during a turn, and the answers to them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::ids::QuestionId;
 use crate::reason::words;
 
-/// Most that one answer may say, in bytes.
+/// Maximum length of an answer, in bytes.
 const LONGEST: usize = 100_000;
-/// Of a call's input, where it is told in a sentence.
+/// Maximum length of a call's input in a sentence, in characters.
 const SUBJECT: usize = 200;
 
 /// May it do something, or does it want to know something?
@@ -45,7 +45,7 @@ words!(QuestionState {
     Gone => "gone",
 });
 
-/// What a person decides.
+/// The decision of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -62,10 +62,10 @@ words!(Choice {
     Deny => "deny",
 });
 
-/// Asked by an agent, as its adapter understood it.
+/// A question of an agent, as parsed by its adapter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The agent's own name for it, unlike any other of its run.
+    /// Id chosen by the agent, unique within its run.
     pub call_id: String,
     pub kind: QuestionKind,
     pub tool: String,
@@ -94,26 +94,26 @@ pub struct QuestionOption {
     pub description: String,
 }
 
-/// What somebody wants to say to a question; not checked yet.
+/// An answer to a question, not checked yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct AnswerWish {
-    /// None: the only one that is pending.
+pub struct AnswerRequest {
+    /// The question; none: the only pending one.
     pub question_id: Option<QuestionId>,
     pub decision: Option<Choice>,
     pub message: Option<String>,
     /// By the ids of the items; labels, or other words.
     pub answers: Option<BTreeMap<String, Vec<String>>>,
-    /// Who says so.
+    /// The name of the person who answers.
     #[serde(skip)]
     pub by: String,
-    /// The same key again is the same answer.
+    /// Idempotency key: a repeated key is the same answer.
     #[serde(skip)]
     pub client_key: Option<String>,
 }
 
-/// What was said to a question, checked.
+/// A checked answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Given {
@@ -124,16 +124,16 @@ pub struct Given {
     pub answers: BTreeMap<String, Vec<String>>,
 }
 
-/// Why that is no answer to the question.
+/// Reason for rejecting an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoAnswer(pub String);
 
 impl Asked {
-    /// Is this an answer to it?
-    pub fn check(&self, wish: &AnswerWish) -> Result<Given, NoAnswer> {
-        let message = wish.message.clone().filter(|m| !m.trim().is_empty());
-        let answers = wish.answers.clone().unwrap_or_default();
+    /// Checks an answer. Returns it in normal form, or the reason for rejecting it.
+    pub fn check(&self, answer: &AnswerRequest) -> Result<Given, NoAnswer> {
+        let message = answer.message.clone().filter(|m| !m.trim().is_empty());
+        let answers = answer.answers.clone().unwrap_or_default();
         let said = answers.values().flatten().chain(&message);
         if said.map(String::len).sum::<usize>() > LONGEST {
             return Err(NoAnswer(format!(
@@ -145,7 +145,7 @@ impl Asked {
             message: message.clone(),
             answers,
         };
-        match (self.kind, wish.decision) {
+        match (self.kind, answer.decision) {
             (QuestionKind::Approval, Some(choice)) if answers.is_empty() => {
                 Ok(given(choice, BTreeMap::new()))
             }
@@ -165,7 +165,7 @@ impl Asked {
         }
     }
 
-    /// Each item has its answer, and nothing else has one.
+    /// Checks that every item has an answer, and that every answer belongs to an item.
     fn complete(&self, answers: &BTreeMap<String, Vec<String>>) -> Result<(), NoAnswer> {
         let ids = || {
             let ids: Vec<_> = self.questions.iter().map(|q| q.id.as_str()).collect();
@@ -190,7 +190,7 @@ impl Asked {
         Ok(())
     }
 
-    /// What was asked and what is said to it, as a message to an agent that has forgotten asking.
+    /// Formats question and answer as a message to an agent that does not remember asking.
     pub fn in_words(&self, given: &Given) -> String {
         let told = |decision: &str| match &given.message {
             Some(message) => format!("{decision}: {message}"),
@@ -229,7 +229,7 @@ impl Asked {
         }
     }
 
-    /// What the call is about, in one line.
+    /// Returns the subject of the call in one line.
     pub fn subject(&self) -> String {
         let known = [
             "command",
@@ -253,7 +253,7 @@ impl Asked {
 }
 
 impl Given {
-    /// In a few words, for whoever comes second.
+    /// Formats the answer in a few words, for a caller whose answer came too late.
     pub fn told(&self) -> String {
         let said: Vec<_> = self
             .answers
@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    fn wish(json: Value) -> AnswerWish {
+    fn answer(json: Value) -> AnswerRequest {
         serde_json::from_value(json).unwrap()
     }
 
@@ -310,7 +310,7 @@ mod tests {
             ("always", Choice::Always),
             ("deny", Choice::Deny),
         ] {
-            let given = asked.check(&wish(json!({"decision": word, "message": " "})));
+            let given = asked.check(&answer(json!({"decision": word, "message": " "})));
             let given = given.unwrap();
             assert_eq!((given.decision, given.message), (choice, None));
         }
@@ -320,7 +320,7 @@ mod tests {
             json!({"answers": {"1": ["x"]}}),
             json!({"decision": "allow", "answers": {"1": ["x"]}}),
         ] {
-            assert!(asked.check(&wish(bad)).is_err());
+            assert!(asked.check(&answer(bad)).is_err());
         }
     }
 
@@ -329,14 +329,14 @@ mod tests {
         let two = vec![item("1", "Which colour?", false), item("2", "Sizes?", true)];
         let asked = asked(QuestionKind::Question, two);
         let good = json!({"answers": {"1": ["green as grass"], "2": ["Blue", "Red"]}});
-        let given = asked.check(&wish(good)).unwrap();
+        let given = asked.check(&answer(good)).unwrap();
         assert_eq!(given.told(), "green as grass, Blue, Red");
         assert!(
             asked
                 .in_words(&given)
                 .contains("Sizes?\nMy answer: Blue, Red")
         );
-        let denied = asked.check(&wish(json!({"decision": "deny"}))).unwrap();
+        let denied = asked.check(&answer(json!({"decision": "deny"}))).unwrap();
         assert_eq!(denied.told(), "deny");
         for bad in [
             json!({}),
@@ -348,14 +348,14 @@ mod tests {
             json!({"answers": {"1": ["Blue"], "2": ["Red"], "3": ["x"]}}),
             json!({"answers": {"1": ["x".repeat(LONGEST)], "2": ["Red"]}}),
         ] {
-            assert!(asked.check(&wish(bad)).is_err());
+            assert!(asked.check(&answer(bad)).is_err());
         }
     }
 
     #[test]
     fn what_is_said_late_names_what_was_asked() {
         let asked = asked(QuestionKind::Approval, vec![]);
-        let given = asked.check(&wish(json!({"decision": "deny", "message": "not now"})));
+        let given = asked.check(&answer(json!({"decision": "deny", "message": "not now"})));
         assert_eq!(
             asked.in_words(&given.unwrap()),
             "You had asked whether you may use Bash: touch x\nNo, do not do it: not now"

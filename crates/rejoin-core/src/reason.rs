@@ -1,4 +1,4 @@
-//! How a turn was continued, and why not otherwise: the words of the outer contract.
+//! Verdicts and reasons: the words of the outer contract for how a turn was continued, and why.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing preceded: a new session, told nothing.
+    /// No message preceded: a new session without a transcript.
     Started,
-    /// The process of the last turn is still up and took the message.
+    /// The process of the last turn is still running and received the message.
     Live,
     /// The agent's own session, in place.
     Resumed,
-    /// The agent's own session, put back from a verified snapshot.
+    /// The agent's own session, restored from a verified snapshot.
     Restored,
-    /// A new session that was told the record.
+    /// A new session that received the transcript.
     Reseeded,
 }
 
-/// Why a turn did not resume, in the order in which the guards are asked.
+/// Reason for not resuming, in the order of the guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -46,7 +46,7 @@ pub enum Reason {
     Rejected,
 }
 
-/// A word that is none of those it could be.
+/// Error for a text that is none of the known words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is none of {known}")]
 pub struct UnknownWord {

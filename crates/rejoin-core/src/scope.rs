@@ -1,9 +1,10 @@
-//! Which part of the history an agent sees, and the value that stands for it.
+//! The part of the history that an agent sees, and the value that identifies it.
 //!
 //! A session is an immutable replay of a prefix. The value of a scope is the fold of the digests of
-//! its messages in order; a session may be resumed if the value it has seen is the value of a
+//! its messages in order. A session may be resumed if the value it has seen is the value of a
 //! prefix of today's scope. So edits, truncation and boundary changes invalidate exactly the
-//! sessions they affect, and undoing them makes those usable again; there is no counter to bump.
+//! sessions they affect, and undoing them makes those usable again; there is no counter to
+//! increment.
 
 use std::fmt;
 
@@ -13,14 +14,14 @@ use crate::agent::AgentName;
 use crate::ids::MessageId;
 use crate::message::{Digest, Message, Role};
 
-/// Which messages an agent sees: a setting of the conversation.
+/// Selects the messages that an agent sees. A setting of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Every agent sees everything.
+    /// Every agent sees all messages.
     #[default]
     Full,
-    /// An agent sees what follows the last assistant message of another agent.
+    /// An agent sees the messages after the last answer of another agent.
     Agent,
 }
 
@@ -37,9 +38,10 @@ impl Scope {
 pub struct ScopeValue(pub [u8; 32]);
 
 impl ScopeValue {
-    /// The value of nothing. Under scope `agent` it begins with the id of the boundary message, so
-    /// that replacing that message is seen and editing its text is not. Without a
-    /// boundary both scopes begin alike: they show the same.
+    /// Returns the value of an empty scope. Under scope `agent` it begins with the id of the
+    /// boundary message, so that replacing that message changes it and editing its text does not
+    /// . Without a boundary both scopes begin with the same value, because they show
+    /// the same messages.
     pub fn begin(boundary: Option<MessageId>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("rejoin 2026-11 scope value");
         if let Some(id) = boundary {
@@ -59,13 +61,11 @@ impl ScopeValue {
 
 impl fmt::Debug for ScopeValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0[..6]
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&crate::hex(&self.0[..6]))
     }
 }
 
-/// The part of a history one agent sees.
+/// Part of a history that one agent sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scoped<'a> {
     pub boundary: Option<MessageId>,
@@ -77,7 +77,7 @@ impl Scoped<'_> {
         self.value_at(self.messages.len())
     }
 
-    /// The value of the first `count` messages.
+    /// Returns the value of the first `count` messages.
     pub fn value_at(&self, count: usize) -> ScopeValue {
         let begin = ScopeValue::begin(self.boundary);
         self.messages
@@ -91,7 +91,7 @@ impl Scoped<'_> {
     }
 }
 
-/// Cuts a history to what `agent` sees of it.
+/// Cuts a history to the part that `agent` sees.
 pub fn in_scope<'a>(scope: Scope, agent: &AgentName, history: &'a [Message]) -> Scoped<'a> {
     let foreign = |m: &Message| m.role == Role::Assistant && m.agent.as_ref() != Some(agent);
     let cut = match scope {
@@ -110,8 +110,8 @@ pub fn in_scope<'a>(scope: Scope, agent: &AgentName, history: &'a [Message]) -> 
     }
 }
 
-/// Did a mutation change what this agent sees? Then its epoch goes up (A-26: a diff of the result,
-/// not of where the mutation was).
+/// Returns true if a change altered the part of the history that this agent sees; its epoch then
+/// increases. Compares the results, not the positions of the change.
 pub fn scope_differs(
     scope: Scope,
     agent: &AgentName,
@@ -178,7 +178,7 @@ mod tests {
         assert!(scope_differs(Scope::Full, &claude(), &before, &after));
     }
 
-    /// removing or replacing the boundary does.
+    /// removing or replacing the boundary does count.
     #[test]
     fn truncating_or_retrying_the_boundary_counts() {
         let before = mixed();

@@ -1,9 +1,9 @@
-//! Every fact a decision may use, as one value. Gathering them is the runner's business.
+//! All facts that a decision may use, as one value. The runner gathers them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentName, Runtime};
-use crate::pin::{Pin, Seen};
+use crate::pin::{Pin, SeenPrefix};
 
 #[derive(Debug, Clone)]
 pub struct Situation<'a> {
@@ -11,18 +11,19 @@ pub struct Situation<'a> {
     pub request: Request,
     pub policy: Policy,
     pub history: HistoryFacts,
-    /// The program that would answer today.
+    /// Program that would run the turn today.
     pub runtime: &'a Runtime,
     pub capability: Capability<'a>,
-    /// The model asked for; none: the agent's own choice.
+    /// Requested model. `None`: the agent's own choice.
     pub model: Option<&'a str>,
-    /// The context window of the model that will run. None: unknown, so the one that the session reported counts.
+    /// Context window of the model that will run. `None`: unknown; then the window that the session
+    /// reported counts.
     pub window: Option<u64>,
-    pub envelope: EnvelopeFact<'a>,
+    pub permissions: PermissionsFact<'a>,
     pub pin: Option<PinFacts<'a>>,
 }
 
-/// What the sender asked for.
+/// Options of the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
     pub fresh: Option<Fresh>,
@@ -30,19 +31,21 @@ pub struct Request {
     pub relocate: bool,
 }
 
-/// Who wants a new session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Origin of the request for a new session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fresh {
-    /// `--fresh-session` or the composer's toggle.
+    /// `--fresh-session` or the toggle in the composer.
     Asked,
-    /// A retry never resumes.
+    /// A retry, which never resumes.
     Retry,
-    /// The conversation or the agent is set to "always fresh".
+    /// A setting of the conversation or the agent: "always fresh".
     Always,
 }
 
 /// The `[resume]` section of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Policy {
     pub context_threshold: f64,
     pub breaker: u32,
@@ -77,54 +80,55 @@ pub enum AfterCompaction {
     Reseed,
 }
 
-/// The history in scope, without the new message.
+/// History in scope, without the new message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryFacts {
     pub messages: u64,
     pub answered: bool,
 }
 
-/// Can this binary resume? (Whether this turn should is another question: A-30.)
+/// Ability of this binary to resume. Whether this turn should resume is another question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability<'a> {
-    /// Two turns against the built-in model showed it.
+    /// Two turns against the built-in model proved it.
     Proven,
-    /// The flags are known to it.
+    /// The binary knows the flags.
     Probed,
     Absent(&'a str),
 }
 
-/// Whether the agent can be held to the permissions of the turn.
+/// Ability of the agent to enforce the permissions of the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EnvelopeFact<'a> {
+pub enum PermissionsFact<'a> {
     Expressible,
     Cannot(&'a str),
 }
 
-/// The pin, and what was found when it was compared with the world.
+/// The pin, compared with the current state of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct PinFacts<'a> {
     pub pin: &'a Pin,
     pub prefix: Prefix,
     pub folder: FolderFact,
-    /// False: its model provider is not configured here.
-    pub provider_here: bool,
+    /// False if the session's model provider is not configured here.
+    pub has_provider: bool,
     pub session: SessionFact,
     pub snapshot: SnapshotFact,
-    /// It was last confirmed on another machine, or in another home of the agent.
+    /// True if the session was last confirmed on another machine, or in another home of the agent.
     pub elsewhere: bool,
-    /// A process that is not ours is writing it.
+    /// Id of a foreign process that is writing the session.
     pub in_use: Option<u32>,
-    /// False: the agent leaves no trace of a process that has a session open, so `in_use` cannot name one.
+    /// False if the agent leaves no trace of a process that has a session open. `in_use` is then
+    /// always `None`.
     pub writers_visible: bool,
-    /// It belongs to the conversation of this name, of which this one is a fork: only its confirmed
-    /// bytes are copied, so whoever goes on with it meanwhile does not matter. `session` speaks of
-    /// those bytes alone, and no snapshot takes their place.
+    /// Handle of the conversation that owns the session, if this one is a fork of it. Only the
+    /// confirmed bytes are copied, so a process that continues the session meanwhile does not
+    /// matter. `session` describes those bytes alone, and no snapshot replaces them.
     pub forked_from: Option<&'a str>,
 }
 
 impl PinFacts<'_> {
-    /// What could take the session's place.
+    /// Returns the snapshot that could replace the session. None for a fork.
     pub(crate) fn snapshot(&self) -> SnapshotFact {
         match self.forked_from {
             None => self.snapshot,
@@ -133,21 +137,21 @@ impl PinFacts<'_> {
     }
 }
 
-/// Is what the session has seen still a prefix of the history in scope?
+/// Comparison of the messages that a session has seen with the history in scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
     Holds,
-    /// What altered it, if that is known.
+    /// The seen messages are no longer a prefix. `by` is the change responsible, if known.
     Changed {
-        by: Option<Altered>,
+        by: Option<HistoryChange>,
     },
 }
 
-/// A change of the history, by the place where it begins.
+/// A change of the history, by its first position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Altered {
+pub enum HistoryChange {
     Edited(i64),
-    /// This message and all after it.
+    /// Removal of this message and all later ones.
     Removed(i64),
 }
 
@@ -159,21 +163,21 @@ pub enum FolderFact {
     Other,
 }
 
-/// The session's files against what was confirmed.
+/// Comparison of the session's files with the confirmed state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionFact {
-    /// Inode, size and times as confirmed: nothing was read.
+    /// Inode, size and times are as confirmed; no byte was read.
     Untouched,
-    /// Read again and equal.
+    /// Read again, and equal.
     Verified,
     Missing,
-    /// A turn was using it and nobody could cut back what it left.
+    /// A turn used the session, and its remains could not be cut back.
     Dirty,
     /// Shorter, or different bytes.
     Damaged,
-    /// Longer with an equal prefix: somebody went on with it by hand.
+    /// Longer with an equal prefix: a user continued the session outside rejoin.
     Changed,
-    /// It could not be looked at.
+    /// The files could not be examined.
     Unknown,
 }
 
@@ -186,16 +190,16 @@ impl SessionFact {
     }
 }
 
-/// A snapshot that could take the session's place.
+/// A snapshot that could replace the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotFact {
     None,
-    /// Verified, and what it has seen is a prefix of today's scope.
+    /// Verified, and the messages it has seen are a prefix of today's scope.
     Usable {
-        seen: Seen,
+        seen: SeenPrefix,
     },
     Damaged,
     Expired,
-    /// There is one, but its bytes cannot be had now; why.
+    /// A snapshot exists, but its bytes cannot be read now. Holds the reason.
     Unreachable(&'static str),
 }

@@ -1,4 +1,4 @@
-//! The verdict line: one line, fixed order, the same string everywhere.
+//! The summary line of a turn: one line, fixed order, the same string everywhere.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,18 @@ use crate::reason::{Reason, Verdict};
 use crate::turn::TurnStatus;
 use crate::usage::{Cost, Counts, Micros, Usage};
 
-/// What the line is made from.
+/// Facts that the line is built from.
 #[derive(Debug, Clone)]
 pub struct SummaryFacts<'a> {
     pub status: TurnStatus,
     pub verdict: Option<Verdict>,
     pub reason: Option<Reason>,
-    /// Evidence of the check that failed, in a few words.
+    /// Evidence of the failed check, in a few words.
     pub because: Option<&'a str>,
     pub sent: Sent,
-    /// Who wrote what was caught up on, if it was others.
+    /// Authors of the messages in the catch-up, if they are other agents.
     pub caught_up_by: Option<&'a str>,
-    /// `tmqx:14`
+    /// Reference such as `tmqx:14`.
     pub reference: &'a str,
     pub agent: &'a str,
     pub model: Option<&'a str>,
@@ -32,7 +32,8 @@ pub struct SummaryFacts<'a> {
     pub notes: &'a [String],
 }
 
-/// `rejoin: VERDICT[, what that meant] · REF · AGENT MODEL · IN in (P% cached) OUT out · COST · TIME[ · NOTE]`
+/// Formats `rejoin: VERDICT[, DETAILS] · REF · AGENT MODEL · IN in (P% cached) OUT out · COST ·
+/// TIME[ · NOTE]`.
 pub fn summary(f: &SummaryFacts<'_>) -> String {
     let mut line = String::from("rejoin: ");
     match f.status {
@@ -148,8 +149,8 @@ fn agent_model(f: &SummaryFacts<'_>) -> String {
     )
 }
 
-/// Returns the counts that the CLI reported, as `14.1k in (97% cached) 212 out`, with `between` input and
-/// output. A count that it did not report is left out, not shown as zero.
+/// Returns the counts that the CLI reported, as `14.1k in (97% cached) 212 out`, with `between`
+/// input and output. Omits a count that the CLI did not report, instead of showing zero.
 pub fn token_counts(usage: Usage, between: &str) -> String {
     let all = usage.all_input();
     let known = Counts::from(usage);
@@ -214,7 +215,7 @@ fn count(n: u64, what: &str) -> String {
     }
 }
 
-/// Foreign text in it must not break the line or the terminal.
+/// Replaces control characters: foreign text must not break the line or the terminal.
 fn one_line(line: &str) -> String {
     line.chars()
         .map(|c| if c.is_control() { ' ' } else { c })

@@ -1,5 +1,5 @@
-//! The record a new session is told: newest turns verbatim, older ones shortened before dropped,
-//! the tool trail as a short ledger, and an honest line about what was left out.
+//! The transcript for a new session: newest turns verbatim, older ones shortened before they are
+//! dropped, tool calls as a short list, and a note about everything left out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,24 +8,24 @@ use crate::marker::escape;
 use crate::message::{Message, MessageState, Role, ToolNote};
 use crate::usage::Context;
 
-/// Used where nobody knows the model's window.
+/// Assumed window of an unknown model, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
-/// Of the budget, what goes to messages told word for word, in percent.
+/// Share of the budget for verbatim messages, in percent.
 const VERBATIM: u64 = 75;
-/// What an older message is shortened to, in characters.
+/// Length of a shortened older message, in characters.
 const SHORT: usize = 480;
-/// Ledger entries shown per message.
+/// Maximum number of tool entries per message.
 const LEDGER: usize = 12;
 
-/// How many tokens the record may take.
+/// Maximum size of the transcript, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     pub tokens: u64,
 }
 
 impl Budget {
-    /// What a resumed session is caught up on must fit into what is left of its window.
-    pub fn for_rest(context: Option<Context>, prompt: &str) -> Self {
+    /// Budget for the catch-up of a resumed session, which must fit into the rest of its window.
+    pub fn for_catch_up(context: Option<Context>, prompt: &str) -> Self {
         let window = context.map(|c| c.window).filter(|w| *w > 0);
         let usual = Self::for_window(window, prompt);
         let left = context
@@ -36,8 +36,8 @@ impl Budget {
         }
     }
 
-    /// Returns at most half of what a request of `bytes` took that the model had no room for, so that
-    /// one try after another gets shorter until it fits.
+    /// Returns at most half the size of a request of `bytes` that did not fit the model, so that
+    /// repeated tries shrink until one fits.
     #[must_use]
     pub fn after_overflow(self, bytes: u64) -> Self {
         Self {
@@ -45,7 +45,8 @@ impl Budget {
         }
     }
 
-    /// Two fifths of the window: room for the agent's own instructions and for the work to come.
+    /// Budget for a new session: two fifths of the window. The rest is for the agent's own
+    /// instructions and the work to come.
     pub fn for_window(window: Option<u64>, prompt: &str) -> Self {
         let window = window.filter(|w| *w > 0).unwrap_or(USUAL_WINDOW);
         Self {
@@ -54,16 +55,16 @@ impl Budget {
     }
 }
 
-/// A cautious guess: no tokenizer of any vendor, on the high side for all.
+/// Estimates tokens without any vendor's tokenizer, on the high side for all of them.
 pub fn tokens_of(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
     let other = text.chars().filter(|c| !c.is_ascii()).count() as u64;
     ascii * 2 / 7 + other * 3 / 2 + 1
 }
 
-/// The finished record.
+/// A finished transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct TranscriptText {
     pub(crate) text: String,
     pub(crate) told: u64,
     pub(crate) shortened: u64,
@@ -71,14 +72,15 @@ pub struct Record {
     agents: BTreeSet<String>,
 }
 
-impl Record {
-    /// Whose answers it tells of.
+impl TranscriptText {
+    /// Returns the agents whose answers it contains.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.agents.iter().map(String::as_str)
     }
 }
 
-/// Takes messages newest first, until it is full; so a long history is never loaded whole.
+/// Builds a transcript from messages, newest first, until it is full. So a long history is never
+/// loaded completely.
 #[derive(Debug)]
 pub struct TranscriptBuilder {
     budget: u64,
@@ -101,7 +103,7 @@ impl TranscriptBuilder {
         }
     }
 
-    /// Adds the next older message. False: no room for it, and none for any older one.
+    /// Adds the next older message. Returns false if neither it nor any older one fits.
     pub fn push(&mut self, message: &Message) -> bool {
         if self.full {
             return false;
@@ -112,7 +114,7 @@ impl TranscriptBuilder {
         let told = if verbatim {
             whole
         } else {
-            // The newest exchange is worth more room than the rest.
+            // The newest exchange gets more room than the rest.
             let room = if self.entries.len() < 2 {
                 self.budget as usize / 2
             } else {
@@ -134,8 +136,9 @@ impl TranscriptBuilder {
         true
     }
 
-    /// `total`: messages in scope. `earlier`: what the tools of those left out did, if known.
-    pub fn finish(self, total: u64, earlier: &[ToolNote]) -> Record {
+    /// Finishes the transcript. `total` is the number of messages in scope, `earlier` the tool
+    /// notes of omitted messages, as far as known.
+    pub fn finish(self, total: u64, earlier: &[ToolNote]) -> TranscriptText {
         let told = self.entries.len() as u64;
         let left_out = total.saturating_sub(told);
         let mut text = String::new();
@@ -158,7 +161,7 @@ impl TranscriptBuilder {
         for entry in self.entries.iter().rev() {
             text.push_str(entry);
         }
-        Record {
+        TranscriptText {
             text,
             told,
             shortened: self.shortened,
@@ -168,7 +171,7 @@ impl TranscriptBuilder {
     }
 }
 
-/// One message as an element; what it says cannot end the element.
+/// Formats one message as an element. Its text is escaped and cannot end the element.
 fn entry(message: &Message, words: &str) -> String {
     let by = match (message.role, &message.agent) {
         (Role::User, _) => "user",
@@ -192,7 +195,7 @@ fn entry(message: &Message, words: &str) -> String {
     out
 }
 
-/// `changed a.rs, b.rs; ran cargo test; started sleep 9 (outcome unknown)`
+/// Formats tool notes: `changed a.rs, b.rs; used cargo test; started sleep 9 (outcome unknown)`.
 fn ledger(trail: &[ToolNote], most: usize) -> Option<String> {
     if trail.is_empty() {
         return None;
@@ -229,7 +232,8 @@ fn ledger(trail: &[ToolNote], most: usize) -> Option<String> {
     Some(escape(&parts.join("; ")))
 }
 
-/// Question forms of an earlier answer were answered or dropped: their tags go, their words stay.
+/// Removes the tags of question forms from an earlier answer and keeps their text: those questions
+/// were answered or dropped.
 fn readable(message: &Message) -> String {
     if message.role == Role::User || !message.text.contains("question-form") {
         return message.text.clone();
@@ -284,7 +288,7 @@ mod tests {
         }
     }
 
-    fn record(history: &[Message], tokens: u64) -> Record {
+    fn transcript(history: &[Message], tokens: u64) -> TranscriptText {
         let mut builder = TranscriptBuilder::new(Budget { tokens });
         let _ = history.iter().rev().take_while(|m| builder.push(m)).count();
         builder.finish(history.len() as u64, &[])
@@ -293,10 +297,13 @@ mod tests {
     #[test]
     fn all_of_a_short_history_is_told_in_order() {
         let history: Vec<_> = (1..=5).map(|n| message(n, format!("word{n}"))).collect();
-        let record = record(&history, 10_000);
-        assert_eq!((record.told, record.shortened, record.left_out), (5, 0, 0));
+        let transcript = transcript(&history, 10_000);
+        assert_eq!(
+            (transcript.told, transcript.shortened, transcript.left_out),
+            (5, 0, 0)
+        );
         let places: Vec<_> = (1..=5)
-            .map(|n| record.text.find(&format!("word{n}")).unwrap())
+            .map(|n| transcript.text.find(&format!("word{n}")).unwrap())
             .collect();
         assert!(places.is_sorted());
     }
@@ -306,27 +313,30 @@ mod tests {
         let history: Vec<_> = (1..=200)
             .map(|n| message(n, format!("{n} {}", "x ".repeat(1000))))
             .collect();
-        let record = record(&history, 20_000);
+        let transcript = transcript(&history, 20_000);
         assert!(
-            tokens_of(&record.text) < 21_000,
+            tokens_of(&transcript.text) < 21_000,
             "{}",
-            tokens_of(&record.text)
+            tokens_of(&transcript.text)
         );
-        assert!(record.shortened > 0 && record.left_out > 0);
-        assert_eq!(record.told + record.left_out, 200);
+        assert!(transcript.shortened > 0 && transcript.left_out > 0);
+        assert_eq!(transcript.told + transcript.left_out, 200);
         assert!(
-            record
+            transcript
                 .text
-                .contains(&format!("The first {} of 200", record.left_out))
+                .contains(&format!("The first {} of 200", transcript.left_out))
         );
-        assert!(record.text.contains("200 x"));
+        assert!(transcript.text.contains("200 x"));
     }
 
     #[test]
     fn one_huge_message_is_shortened_not_dropped() {
-        let record = record(&[message(1, "y".repeat(1_000_000))], 5_000);
-        assert_eq!((record.told, record.shortened, record.left_out), (1, 1, 0));
-        assert!(record.text.len() < 20_000);
+        let transcript = transcript(&[message(1, "y".repeat(1_000_000))], 5_000);
+        assert_eq!(
+            (transcript.told, transcript.shortened, transcript.left_out),
+            (1, 1, 0)
+        );
+        assert!(transcript.text.len() < 20_000);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where a turn stands.
+//! States of a turn.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,12 +1,12 @@
-//! Tokens and money of a turn. Money is integer micro-dollars, or unknown; never a bare zero that
-//! means "we do not know".
+//! Tokens and cost of a turn. Money is an integer number of micro-dollars, or unknown; never a bare
+//! zero that means "unknown".
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one turn. `input` excludes cache reads and writes. In JSON a count that its CLI did not report
-/// is null. Two are equal if their counts are.
+/// Tokens of one turn. `input` excludes cache reads and writes. In JSON, a count that the CLI did
+/// not report is null. Two values are equal if their counts are; `reported` is ignored.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(from = "Counts", into = "Counts")]
 pub struct Usage {
@@ -14,11 +14,11 @@ pub struct Usage {
     pub cache_read: u64,
     pub cache_write: u64,
     pub output: u64,
-    /// Which counts the CLI reported. Tells a reported zero from silence.
+    /// Counts that the CLI reported. Tells a reported zero from a missing count.
     pub reported: Reported,
 }
 
-/// The counts that a CLI reported, by name.
+/// Flags of the counts that a CLI reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reported {
     input: bool,
@@ -27,7 +27,7 @@ pub struct Reported {
     output: bool,
 }
 
-/// Counts as a CLI reports them: none where it is silent.
+/// Counts as a CLI reports them. `None`: not reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     #[serde(default)]
@@ -106,8 +106,9 @@ impl Usage {
         self.reported.output |= other.reported.output;
     }
 
-    /// The turn's own share of the counts its CLI reported. `before` is what the session had
-    /// counted when the turn began; none if that is not known.
+    /// Returns the turn's own share of the counts that its CLI reported. `before` is the session's
+    /// count at the start of the turn, `None` if unknown. Returns `None` if the share cannot be
+    /// determined.
     pub fn of_turn(scope: TotalsScope, total: Self, before: Option<Self>) -> Option<Self> {
         match (scope, before) {
             (TotalsScope::PerRun, _) => Some(total),
@@ -118,7 +119,7 @@ impl Usage {
                 output: total.output.checked_sub(before.output)?,
                 reported: total.reported,
             }),
-            // Of a new session both are the same.
+            // In a new session both scopes give the same counts.
             (TotalsScope::Unproven, Some(before)) if before == Self::default() => Some(total),
             (TotalsScope::Cumulative | TotalsScope::Unproven, _) => None,
         }
@@ -131,13 +132,13 @@ impl Usage {
     }
 }
 
-/// Dollars x 1,000,000.
+/// Micro-dollars: dollars x 1,000,000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Micros(pub i64);
 
 impl Micros {
-    /// From a CLI's floating dollars; none if that is not a sane amount.
+    /// Converts a CLI's floating-point dollars. `None` if the amount is not plausible.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         let micros = (dollars * 1e6).round();
         (micros.is_finite() && (0.0..1e15).contains(&micros)).then_some(Self(micros as i64))
@@ -148,17 +149,17 @@ impl Micros {
     }
 }
 
-/// What a CLI's total covers. A proven fact per binary, never guessed from the numbers.
+/// Scope of a CLI's totals. A proven fact per binary, never guessed from the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TotalsScope {
     PerRun,
-    /// Over the whole session, across resumes; a fork starts from its parent's total.
+    /// Over the whole session, across resumes. A fork starts from its parent's total.
     Cumulative,
     Unproven,
 }
 
-/// What the user says a model costs: micro-dollars for a million tokens each.
+/// Price of a model by configuration, in micro-dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Price {
     pub input: Option<Micros>,
@@ -168,7 +169,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// None if something was used that has no price.
+    /// Returns the cost of these tokens, or `None` if a used kind of token has no price.
     pub fn of(&self, usage: Usage) -> Option<Micros> {
         let kinds = [
             (usage.input, self.input),
@@ -191,8 +192,8 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// The turn's own share of the total its CLI reported (C-34, C-36). `before` is the session's
-    /// total when the turn began; none if that is not known.
+    /// Returns the turn's own share of the total that its CLI reported (C-34, C-36). `before` is
+    /// the session's total at the start of the turn, `None` if unknown.
     pub fn of_turn(scope: TotalsScope, total: Option<Micros>, before: Option<Micros>) -> Self {
         let Some(total) = total else {
             return Self::Unknown;
@@ -206,7 +207,7 @@ impl Cost {
         }
     }
 
-    /// Two runs of one turn: unknown as soon as one of them is.
+    /// Adds the costs of two runs of one turn. Unknown if one of them is.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         match (self, other) {
@@ -235,7 +236,6 @@ pub struct Context {
 mod tests {
     use super::*;
 
-    /// C-34, C-36, C-37, C-39: $0.03, $0.47 and $2.00 stay apart, whichever way the CLI counts.
     #[test]
     fn silence_is_null_and_a_reported_zero_is_not() {
         let counts = Counts {
@@ -258,6 +258,7 @@ mod tests {
         assert_eq!(old, usage);
     }
 
+    /// C-34, C-36, C-37, C-39: $0.03, $0.47 and $2.00 stay apart for every way of counting.
     #[test]
     fn cost_is_the_turns_own() {
         let micros = |d| Micros::from_dollars(d).unwrap();
@@ -296,7 +297,7 @@ mod tests {
             own(TotalsScope::Cumulative, Some(of(1000, 20))),
             Some(of(2000, 50))
         );
-        // Less than before, or before unknown: nobody knows.
+        // Fewer than before, or unknown before: the share is unknown.
         assert_eq!(own(TotalsScope::Cumulative, Some(of(4000, 20))), None);
         assert_eq!(own(TotalsScope::Cumulative, None), None);
         assert_eq!(own(TotalsScope::Unproven, Some(of(1000, 20))), None);

@@ -1,8 +1,8 @@
-//! Context windows of well-known models, for a first turn or a transcript when no session of the model
-//! has reported one yet.
+//! Context windows of well-known models, for a first turn or a transcript if no session of the
+//! model has reported one yet.
 
-/// Beginnings of model names and the window of each, in tokens. A longer beginning counts before a
-/// shorter one. Aliases of Claude Code and of Codex are listed as their users type them.
+/// Prefixes of model names and the window of each, in tokens. The longest matching prefix counts.
+/// Aliases of Claude Code and of Codex are listed as their users type them.
 const WINDOWS: &[(&str, u64)] = &[
     ("claude", 200_000),
     ("haiku", 200_000),
@@ -32,7 +32,7 @@ const WINDOWS: &[(&str, u64)] = &[
 pub fn known_window(model: &str) -> Option<u64> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.to_ascii_lowercase();
-    // Claude Code marks a model with the long window so.
+    // Claude Code marks a model with the long window by this suffix.
     if name.ends_with("[1m]") {
         return Some(1_000_000);
     }

@@ -1,23 +1,23 @@
-//! What a guard saw, as data; put into words only when somebody looks.
+//! Findings of the guards, as data. They are formatted only for display.
 
 use std::fmt;
 
 use crate::agent::Runtime;
 use crate::ids::SessionId;
-use crate::situation::{Altered, Fresh};
+use crate::situation::{Fresh, HistoryChange};
 use crate::usage::Context;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Evidence<'a> {
     NotApplicable,
     Text(&'a str),
-    Envelope,
+    Permissions,
     Messages {
         messages: u64,
     },
     Fresh(Fresh),
     Session(&'a SessionId),
-    /// Of the conversation that this one was forked from.
+    /// Session of the conversation that this one was forked from.
     Parent {
         session: &'a SessionId,
         conversation: &'a str,
@@ -32,7 +32,7 @@ pub enum Evidence<'a> {
     },
     Changed {
         seen: u64,
-        by: Option<Altered>,
+        by: Option<HistoryChange>,
     },
     OtherFolder(&'a str),
     Runtime {
@@ -67,7 +67,7 @@ impl fmt::Display for Evidence<'_> {
         match *self {
             Self::NotApplicable => f.write_str("does not apply"),
             Self::Text(text) => f.write_str(text),
-            Self::Envelope => f.write_str("the agent can be held to these permissions"),
+            Self::Permissions => f.write_str("the agent can be held to these permissions"),
             Self::Messages { messages } => {
                 write!(f, "{messages} messages in scope before this one")
             }
@@ -87,11 +87,11 @@ impl fmt::Display for Evidence<'_> {
             }
             Self::Seen { seen, messages } => write!(f, "seen through message {seen} of {messages}"),
             Self::Changed {
-                by: Some(Altered::Edited(at)),
+                by: Some(HistoryChange::Edited(at)),
                 ..
             } => write!(f, "message {at} was edited"),
             Self::Changed {
-                by: Some(Altered::Removed(at)),
+                by: Some(HistoryChange::Removed(at)),
                 ..
             } => write!(f, "message {at} and what followed it were removed"),
             Self::Changed { seen, by: None } => {

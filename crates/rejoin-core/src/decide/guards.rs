@@ -1,12 +1,12 @@
-//! One function per guard, in the order of the contract.
+//! The guards, one function each, in the order of the contract.
 
 use crate::decide::evidence::Evidence;
 use crate::decide::{Check, CheckName, in_place, reach};
 use crate::pin::PinState;
-use crate::plan::Way;
+use crate::plan::SessionSource;
 use crate::reason::Reason;
 use crate::situation::{
-    AfterCompaction, Capability, EnvelopeFact, FolderFact, ModelChange, PinFacts, Prefix,
+    AfterCompaction, Capability, FolderFact, ModelChange, PermissionsFact, PinFacts, Prefix,
     SessionFact, Situation, SnapshotFact,
 };
 use crate::usage::Context;
@@ -15,17 +15,17 @@ pub(super) const COUNT: usize = GUARDS.len();
 
 type Guard = for<'a> fn(&Situation<'a>) -> Answer<'a>;
 
-/// What a guard says: fine, not applicable, or a reason not to resume; with what it saw.
+/// Answer of a guard with its evidence: passed, not applicable, or a reason not to resume.
 enum Answer<'a> {
     Ok(Evidence<'a>),
     Skip,
     No(Reason, Evidence<'a>),
-    /// Not a reason against resuming, but nothing may run (the envelope).
-    Hold(Evidence<'a>),
+    /// Nothing may run at all; not a reason against resuming (used by the permissions guard).
+    Block(Evidence<'a>),
 }
 
 const GUARDS: [(CheckName, Guard); 17] = [
-    (CheckName::Envelope, envelope),
+    (CheckName::Permissions, permissions),
     (CheckName::Turns, turns),
     (CheckName::Fresh, fresh),
     (CheckName::Capability, capability),
@@ -50,7 +50,7 @@ pub(super) fn all<'a>(s: &Situation<'a>) -> ([Check<'a>; COUNT], Option<Reason>)
         let (ok, evidence) = match guard(s) {
             Answer::Ok(evidence) => (Some(true), evidence),
             Answer::Skip => (None, Evidence::NotApplicable),
-            Answer::Hold(evidence) => (Some(false), evidence),
+            Answer::Block(evidence) => (Some(false), evidence),
             Answer::No(reason, evidence) => {
                 refused.get_or_insert(reason);
                 (Some(false), evidence)
@@ -69,10 +69,10 @@ fn with_pin<'a>(s: &Situation<'a>, ask: impl FnOnce(&PinFacts<'a>) -> Answer<'a>
     s.pin.as_ref().map_or(Answer::Skip, ask)
 }
 
-fn envelope<'a>(s: &Situation<'a>) -> Answer<'a> {
-    match s.envelope {
-        EnvelopeFact::Expressible => Answer::Ok(Evidence::Envelope),
-        EnvelopeFact::Cannot(why) => Answer::Hold(Evidence::Text(why)),
+fn permissions<'a>(s: &Situation<'a>) -> Answer<'a> {
+    match s.permissions {
+        PermissionsFact::Expressible => Answer::Ok(Evidence::Permissions),
+        PermissionsFact::Cannot(why) => Answer::Block(Evidence::Text(why)),
     }
 }
 
@@ -136,7 +136,7 @@ fn breaker<'a>(s: &Situation<'a>) -> Answer<'a> {
 fn history<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
         let (seen, messages) = (facts.pin.seen.messages, s.history.messages);
-        // No prefix is longer than the history; if the facts say so they are wrong.
+        // A prefix cannot be longer than the history. If the facts claim that, they are wrong.
         let fits = seen <= messages && reach(facts).is_none_or(|(_, s)| s.messages <= messages);
         match facts.prefix {
             Prefix::Holds if fits => Answer::Ok(Evidence::Seen { seen, messages }),
@@ -153,7 +153,7 @@ fn history<'a>(s: &Situation<'a>) -> Answer<'a> {
 fn folder<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
         let missing = facts.session == SessionFact::Missing;
-        // What lies here is of an earlier stay, if it is not the session.
+        // Files here that are not the session were left by an earlier stay on this machine.
         let away = missing || (facts.elsewhere && !in_place(facts));
         let restorable = matches!(facts.snapshot(), SnapshotFact::Usable { .. });
         match facts.folder {
@@ -189,12 +189,10 @@ fn runtime<'a>(s: &Situation<'a>) -> Answer<'a> {
 }
 
 fn provider<'a>(s: &Situation<'a>) -> Answer<'a> {
-    with_pin(s, |facts| {
-        match (&facts.pin.provider, facts.provider_here) {
-            (None, _) => Answer::Skip,
-            (Some(name), true) => Answer::Ok(Evidence::Text(name)),
-            (Some(name), false) => Answer::No(Reason::OtherProvider, Evidence::Text(name)),
-        }
+    with_pin(s, |facts| match (&facts.pin.provider, facts.has_provider) {
+        (None, _) => Answer::Skip,
+        (Some(name), true) => Answer::Ok(Evidence::Text(name)),
+        (Some(name), false) => Answer::No(Reason::OtherProvider, Evidence::Text(name)),
     })
 }
 
@@ -313,10 +311,9 @@ fn compaction<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| {
         // A snapshot may be older than the compaction.
         let (compacted, seen) = match reach(facts) {
-            Some((Way::Snapshot, seen)) => (seen.summarised > 0, seen),
-            Some((Way::InPlace | Way::Live | Way::Fork, _)) | None => {
-                (facts.pin.compacted, facts.pin.seen)
-            }
+            Some((SessionSource::Snapshot, seen)) => (seen.summarised > 0, seen),
+            Some((SessionSource::InPlace | SessionSource::Live | SessionSource::Fork, _))
+            | None => (facts.pin.compacted, facts.pin.seen),
         };
         let evidence = Evidence::Compacted {
             summarised: seen.summarised,

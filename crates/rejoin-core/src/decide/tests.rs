@@ -1,14 +1,14 @@
-//! The guard matrix: what `decide` says against the table of DESIGN section 4.
+//! The guard matrix: compares `decide` with the table in `table.rs`.
 //!
-//! Two enumerations, nothing sampled: every subset of the guards failing at once, times all states
-//! of pin, session and snapshot that interact; and all triples of axes with all their values.
+//! Two enumerations without sampling: every subset of failing guards, times all interacting states
+//! of pin, session and snapshot; and all triples of axes with all their values.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::agent::{AgentName, Runtime, Version};
 use crate::ids::{PinId, SessionId, TurnId};
-use crate::pin::{Folder, Pin, PinState, Seen};
+use crate::pin::{Folder, Pin, PinState, SeenPrefix};
 use crate::reason::Verdict;
 use crate::scope::ScopeValue;
 use crate::situation::{
@@ -23,12 +23,12 @@ use table::{
     AXES, Answers, Before, Case, Failures, PinIs, Shot, TABLE, expected_checks, expected_plan,
 };
 
-/// What does not change from case to case, and the pin that does.
+/// Constant facts of all cases, and the pin, which varies.
 struct Bench {
     agent: AgentName,
     runtimes: [Runtime; 4],
     pin: Pin,
-    /// How the cases came out, so that a matrix that reaches too little fails.
+    /// Results reached so far. A matrix that reaches too few of them fails.
     reached: BTreeSet<(&'static str, Option<Reason>)>,
     cases: u64,
 }
@@ -117,17 +117,17 @@ impl Bench {
             capability: case.capability,
             model: case.model.1,
             window: None,
-            envelope: case.envelope,
+            permissions: case.permissions,
             pin: case.pinned().then_some(PinFacts {
                 pin: &self.pin,
                 prefix: case.prefix,
                 folder: case.folder,
-                provider_here: case.provider == Some(true),
+                has_provider: case.provider == Some(true),
                 session: case.session,
                 snapshot: match case.snapshot {
                     Shot::No => SnapshotFact::None,
                     Shot::Verified | Shot::LongerThanHistory => SnapshotFact::Usable {
-                        seen: Seen {
+                        seen: SeenPrefix {
                             summarised: u64::from(case.compacted),
                             ..seen(case.snapshot_seen())
                         },
@@ -177,23 +177,24 @@ impl Bench {
     }
 }
 
-/// The outer contract: `first_turn` with `started`, no reason with `resumed` and `restored`.
-fn in_words(plan: &Result<TurnPlan, Hold>) -> (&'static str, Option<Reason>) {
+/// Formats a result as in the outer contract: `first_turn` with `started`, no reason with `resumed`
+/// and `restored`.
+fn in_words(plan: &Result<TurnPlan, Blocker>) -> (&'static str, Option<Reason>) {
     match plan {
         Ok(TurnPlan::Start { .. }) => ("started", Some(Reason::FirstTurn)),
         Ok(TurnPlan::Resume { session, .. }) => match session.way {
-            Way::InPlace | Way::Fork => ("resumed", None),
-            Way::Live => ("live", None),
-            Way::Snapshot => ("restored", None),
+            SessionSource::InPlace | SessionSource::Fork => ("resumed", None),
+            SessionSource::Live => ("live", None),
+            SessionSource::Snapshot => ("restored", None),
         },
         Ok(TurnPlan::Reseed { why, .. }) => ("reseeded", Some(*why)),
-        Err(Hold::InUse { .. }) => ("in_use", None),
-        Err(Hold::WouldReseed { why }) => ("would_reseed", Some(*why)),
-        Err(Hold::Envelope) => ("envelope", None),
+        Err(Blocker::InUse { .. }) => ("in_use", None),
+        Err(Blocker::WouldReseed { why }) => ("would_reseed", Some(*why)),
+        Err(Blocker::Permissions) => ("envelope", None),
     }
 }
 
-/// Everything that can come out of a decision.
+/// All possible results of a decision.
 fn all_words() -> BTreeSet<(&'static str, Option<Reason>)> {
     let ends = ["resumed", "restored", "in_use", "envelope"].map(|word| (word, None));
     let reasons = TABLE
@@ -207,8 +208,8 @@ fn all_words() -> BTreeSet<(&'static str, Option<Reason>)> {
         .collect()
 }
 
-fn seen(messages: u64) -> Seen {
-    Seen {
+fn seen(messages: u64) -> SeenPrefix {
+    SeenPrefix {
         summarised: 0,
         value: ScopeValue([7; 32]),
         messages,
@@ -217,7 +218,7 @@ fn seen(messages: u64) -> Seen {
     }
 }
 
-/// Failures in a row, and how many retire a session.
+/// Failures in a row, and the number that retires a session.
 fn limits(case: &Case) -> (u32, u32) {
     match case.failures {
         Failures::Below => (1, 2),
@@ -237,8 +238,8 @@ fn the_table_has_every_reason_in_order() {
     assert_eq!(table, Reason::ALL);
 }
 
-/// Every subset of the guards failing at once (2^12), times what pin, session, snapshot and history
-/// may be: promise 2, A-18..A-25, A-29, A-30, A-42, A-57; the first reason is the right one.
+/// Every subset of failing guards (2^12), times all states of pin, session, snapshot and history:
+/// promise 2, A-18..A-25, A-29, A-30, A-42, A-57. The first reason must be the right one.
 #[test]
 fn every_subset_of_failing_guards() {
     const BOTH: &[usize] = &[0, 1];
@@ -277,7 +278,11 @@ fn every_subset_of_failing_guards() {
     };
     bench.product(
         unpinned,
-        &[&[("envelope", BOTH), ("history", &[0, 1, 2])], &guards[..]].concat(),
+        &[
+            &[("permissions", BOTH), ("history", &[0, 1, 2])],
+            &guards[..],
+        ]
+        .concat(),
     );
     assert_eq!(bench.reached, all_words());
 }
@@ -330,7 +335,7 @@ fn the_context_threshold_is_the_configured_one() {
     assert_eq!(verdict(139_999, 0.70), Verdict::Resumed);
 }
 
-/// The window of the model that will run counts, not of the one that ran.
+/// The window of the next model counts, not that of the last one.
 #[test]
 fn the_context_is_compared_with_the_window_of_the_next_model() {
     let mut bench = Bench::new();
@@ -347,12 +352,12 @@ fn the_context_is_compared_with_the_window_of_the_next_model() {
     assert_eq!(verdict(Some(125_000)), Verdict::Reseeded);
 }
 
-/// Promise 6: what was seen, in words, also by the guards behind the one that failed.
+/// Promise 6: every guard formats its evidence, including the guards after the one that failed.
 #[test]
 fn every_check_says_what_it_saw() {
     let case = Case {
         prefix: Prefix::Changed {
-            by: Some(crate::Altered::Edited(2)),
+            by: Some(crate::HistoryChange::Edited(2)),
         },
         folder: FolderFact::Other,
         runtime: Answers::Older,
@@ -411,7 +416,7 @@ fn snapshot_from_before_a_compaction_is_not_compacted() {
     let mut bench = Bench::new();
     let compacted = Pin {
         compacted: true,
-        seen: Seen {
+        seen: SeenPrefix {
             summarised: 4,
             ..seen(4)
         },

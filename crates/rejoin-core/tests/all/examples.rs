@@ -165,7 +165,7 @@ fn another_folder_or_runtime_is_told_everything() {
     }
 }
 
-/// refused at run time, told once more as a record.
+/// refused at run time, continued from its transcript.
 #[test]
 fn a_refused_resume_is_told_as_a_record() {
     let mut world = world(Scope::Full, &[CLAUDE, CODEX]);

@@ -1,8 +1,8 @@
 //! Reads what was composed the way the model does.
 
 use rejoin_core::{
-    AgentName, Budget, Composed, Material, Message, MessageState, Record, TranscriptBuilder,
-    TurnPlan, compose,
+    AgentName, Budget, Composed, Material, Message, MessageState, TranscriptBuilder,
+    TranscriptText, TurnPlan, compose,
 };
 
 /// One element of a catch-up or a transcript, as the model reads it.
@@ -15,7 +15,7 @@ pub(super) struct Element {
     tools: bool,
 }
 
-pub(super) fn record(messages: &[Message], tokens: u64) -> Record {
+pub(super) fn transcript(messages: &[Message], tokens: u64) -> TranscriptText {
     let mut builder = TranscriptBuilder::new(Budget { tokens });
     for message in messages.iter().rev() {
         if !builder.push(message) {
@@ -28,8 +28,9 @@ pub(super) fn record(messages: &[Message], tokens: u64) -> Record {
 /// Too little room: the newest are told, in order, and the line says how many are not.
 pub(super) fn check_small_budget(plan: &TurnPlan, messages: &[Message], new: &Message) {
     let total = messages.len() as u64;
-    let record = record(messages, 60);
-    let Composed { context, sent, .. } = compose(plan, Material::Record(&record), new).unwrap();
+    let transcript = transcript(messages, 60);
+    let Composed { context, sent, .. } =
+        compose(plan, Material::Transcript(&transcript), new).unwrap();
     let context = context.unwrap();
     assert_eq!(sent.transcribed + sent.left_out, total);
     let newest = &messages[sent.left_out as usize..];

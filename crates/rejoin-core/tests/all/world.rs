@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rejoin_core::*;
 
-use super::words::{check_small_budget, elements, expected_elements, record, word, words};
+use super::words::{check_small_budget, elements, expected_elements, transcript, word, words};
 
 /// All agents of the world.
 pub(crate) const AGENTS: [&str; 3] = ["claude", "codex", "gemini"];
@@ -29,7 +29,7 @@ pub(super) struct Slot {
     /// What the files held when they were last confirmed.
     confirmed: Vec<String>,
     pub(super) file: Option<Vec<String>>,
-    pub(super) snapshots: Vec<(Seen, Vec<String>)>,
+    pub(super) snapshots: Vec<(SeenPrefix, Vec<String>)>,
 }
 
 pub(super) enum Undo {
@@ -91,16 +91,16 @@ pub(crate) enum Left {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Went {
     Ran(Verdict, Option<Reason>, Sent),
-    Held(Hold),
+    Held(Blocker),
 }
 
 impl Went {
     pub(crate) fn said(&self) -> (&'static str, Option<Reason>) {
         match self {
             Self::Ran(verdict, reason, _) => (verdict.as_str(), *reason),
-            Self::Held(Hold::WouldReseed { .. }) => ("would_reseed", None),
-            Self::Held(Hold::InUse { .. }) => ("in_use", None),
-            Self::Held(Hold::Envelope) => ("envelope", None),
+            Self::Held(Blocker::WouldReseed { .. }) => ("would_reseed", None),
+            Self::Held(Blocker::InUse { .. }) => ("in_use", None),
+            Self::Held(Blocker::Permissions) => ("envelope", None),
         }
     }
 
@@ -155,7 +155,7 @@ impl World {
                 let asked = new.clone();
                 self.history.push(new);
                 let reply = self.message(Role::Assistant, Some(agent));
-                let seen = Seen {
+                let seen = SeenPrefix {
                     summarised: 0,
                     value: before.fold(&asked.digest()).fold(&reply.digest()),
                     messages: messages + 2,
@@ -174,7 +174,7 @@ impl World {
         Went::Ran(verdict, reason, sent)
     }
 
-    fn decide(&self, agent: &AgentName, turn: Turn) -> Result<TurnPlan, Hold> {
+    fn decide(&self, agent: &AgentName, turn: Turn) -> Result<TurnPlan, Blocker> {
         let against = |obstacle| turn.obstacle == Some(obstacle);
         let scoped = in_scope(self.scope, agent, &self.history);
         let slot = self.slots.get(turn.agent);
@@ -195,7 +195,7 @@ impl World {
             } else {
                 FolderFact::Same
             },
-            provider_here: true,
+            has_provider: true,
             session: self.look(slot),
             snapshot: snapshot(slot, &scoped, turn.snapshots),
             elsewhere: false,
@@ -228,7 +228,7 @@ impl World {
             },
             model: None,
             window: None,
-            envelope: EnvelopeFact::Expressible,
+            permissions: PermissionsFact::Expressible,
             pin: facts,
         });
         decision.plan
@@ -275,7 +275,7 @@ impl World {
         };
         let slot = self.slots.get_mut(agent).unwrap();
         assert_eq!(session.id(), &slot.pin.session);
-        if session.way() == Way::Snapshot {
+        if session.way() == SessionSource::Snapshot {
             let (seen, words) = slot
                 .snapshots
                 .iter()
@@ -304,11 +304,13 @@ impl World {
         };
         let composed = match plan {
             TurnPlan::Start { .. } => compose(plan, Material::Nothing, new),
-            TurnPlan::Resume { .. } => compose(plan, Material::Rest(&record(told, 1_000_000)), new),
+            TurnPlan::Resume { .. } => {
+                compose(plan, Material::CatchUp(&transcript(told, 1_000_000)), new)
+            }
             TurnPlan::Reseed { .. } => {
                 check_small_budget(plan, scoped.messages, new);
-                let record = record(scoped.messages, 1_000_000);
-                compose(plan, Material::Record(&record), new)
+                let transcript = transcript(scoped.messages, 1_000_000);
+                compose(plan, Material::Transcript(&transcript), new)
             }
         }
         .unwrap();
@@ -327,7 +329,13 @@ impl World {
         (shown, sent)
     }
 
-    fn answered(&mut self, agent: &'static str, resumed: bool, seen: Seen, words: Vec<String>) {
+    fn answered(
+        &mut self,
+        agent: &'static str,
+        resumed: bool,
+        seen: SeenPrefix,
+        words: Vec<String>,
+    ) {
         if !resumed {
             let fresh = self.slot(agent);
             self.slots.insert(agent, fresh);
@@ -419,7 +427,7 @@ impl World {
                 agent,
                 session: SessionId::new(format!("s{}", self.minted)).unwrap(),
                 state: PinState::Confirmed,
-                seen: Seen {
+                seen: SeenPrefix {
                     summarised: 0,
                     value: ScopeValue::begin(boundary),
                     messages: 0,
@@ -460,7 +468,7 @@ fn runtime(version: &str) -> Runtime {
     }
 }
 
-fn is_prefix(seen: &Seen, scoped: &Scoped<'_>) -> bool {
+fn is_prefix(seen: &SeenPrefix, scoped: &Scoped<'_>) -> bool {
     let count = seen.messages as usize;
     count <= scoped.messages.len() && scoped.value_at(count) == seen.value
 }

@@ -1,11 +1,11 @@
-//! A session of the conversation that this one was forked from.
+//! Decisions about a session of the conversation that this one was forked from.
 
 use super::*;
 
 const PARENT: &str = "tmqx";
 
-/// The same guards as for a session of one's own, but for what its owner is doing with it meanwhile;
-/// all values of all axes, two at a time.
+/// A fork passes the same guards as an own session, except those about its owner's current
+/// activity. Covers all values of all axes, two at a time.
 #[test]
 fn a_fork_is_decided_as_a_resume_of_what_was_confirmed() {
     let mut bench = Bench::new();
@@ -28,7 +28,7 @@ fn a_fork_is_decided_as_a_resume_of_what_was_confirmed() {
                 };
                 let mut expected = expected_plan(&alone);
                 if let Ok(TurnPlan::Resume { session, .. }) = &mut expected {
-                    session.way = Way::Fork;
+                    session.way = SessionSource::Fork;
                     forks += 1;
                 }
                 let mut s = bench.situation(&case);
@@ -45,7 +45,7 @@ fn a_fork_is_decided_as_a_resume_of_what_was_confirmed() {
     assert!(forks > 100, "{forks}");
 }
 
-/// DESIGN section 4: the verdict is `resumed`, and the checks name the parent's session.
+/// The verdict is `resumed`, and the checks name the parent's session.
 #[test]
 fn its_checks_name_the_parent() {
     let mut bench = Bench::new();
@@ -58,7 +58,7 @@ fn its_checks_name_the_parent() {
     let Decision { plan, checks } = decide(&s);
     let plan = plan.unwrap();
     assert_eq!((plan.verdict(), plan.reason()), (Verdict::Resumed, None));
-    assert_eq!(plan.session().unwrap().way(), Way::Fork);
+    assert_eq!(plan.session().unwrap().way(), SessionSource::Fork);
     let said = |name| {
         let check = checks.iter().find(|c| c.check == name).unwrap();
         check.evidence.to_string()

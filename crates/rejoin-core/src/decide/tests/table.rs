@@ -1,14 +1,15 @@
-//! The cases of the matrix, and the table of DESIGN section 4 as a list of predicates over them:
-//! not how the guards find out, but what they must find.
+//! Cases of the matrix, and the table of reason codes as a list of predicates over them. The
+//! table says which results the guards must find, not how.
 
 use std::cmp::Ordering;
 
-use crate::decide::{CheckName, Hold};
+use crate::decide::{Blocker, CheckName};
 use crate::ids::SessionId;
-use crate::plan::{CatchUp, Prompt, Transcript, TrustedSession, TurnPlan, Way};
+use crate::plan::{CatchUp, Prompt, SessionSource, Transcript, TrustedSession, TurnPlan};
 use crate::reason::Reason;
 use crate::situation::{
-    AfterCompaction, Capability, EnvelopeFact, FolderFact, Fresh, ModelChange, Prefix, SessionFact,
+    AfterCompaction, Capability, FolderFact, Fresh, ModelChange, PermissionsFact, Prefix,
+    SessionFact,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,15 +50,15 @@ pub(super) enum Shot {
     Damaged,
     Expired,
     Unreachable,
-    /// Facts that cannot be: it saw more than there is.
+    /// Impossible facts: the snapshot has seen more messages than exist.
     LongerThanHistory,
 }
 
-/// Its name, how many values it has, and how to set one.
+/// Name of an axis, number of its values, and a setter.
 pub(super) type Axis = (&'static str, usize, fn(&mut Case, usize));
 
-/// A case has one value on each axis. The first value is the one under which a session is resumed,
-/// the second one speaks against it.
+/// A case has one value on each axis. With the first value a session is resumed; the second is a
+/// reason against it.
 macro_rules! axes {
     ($($axis:ident: $type:ty = $values:expr;)+) => {
         #[derive(Debug, Clone, Copy)]
@@ -83,7 +84,7 @@ axes! {
     failures: Failures =
         [Failures::Below, Failures::AtLimit, Failures::Above, Failures::NoLimit];
     prefix: Prefix =
-        [Prefix::Holds, Prefix::Changed { by: Some(crate::Altered::Removed(2)) }, Prefix::Changed { by: None }];
+        [Prefix::Holds, Prefix::Changed { by: Some(crate::HistoryChange::Removed(2)) }, Prefix::Changed { by: None }];
     seen: Ordering = [Ordering::Less, Ordering::Greater, Ordering::Equal];
     folder: FolderFact =
         [FolderFact::Same, FolderFact::Other, FolderFact::SameInode, FolderFact::SameCheckout];
@@ -100,15 +101,15 @@ axes! {
         [Shot::No, Shot::Damaged, Shot::Verified, Shot::Expired, Shot::LongerThanHistory, Shot::Unreachable];
     elsewhere: bool = [false, true];
     in_use: Option<u32> = [None, Some(77)];
-    // Of the session, and asked for.
+    // Model of the session, and requested model.
     model: (Option<&'static str>, Option<&'static str>) =
         [(Some("opus"), Some("opus")), (Some("opus"), Some("haiku")), (Some("opus"), None), (None, Some("opus"))];
     model_change: ModelChange = [ModelChange::Resume, ModelChange::Reseed];
     compacted: bool = [false, true];
     after_compaction: AfterCompaction = [AfterCompaction::Resume, AfterCompaction::Reseed];
     no_reseed: bool = [false, true];
-    envelope: EnvelopeFact<'static> =
-        [EnvelopeFact::Expressible, EnvelopeFact::Cannot("no way to deny a tool")];
+    permissions: PermissionsFact<'static> =
+        [PermissionsFact::Expressible, PermissionsFact::Cannot("no way to deny a tool")];
 }
 
 impl Case {
@@ -132,12 +133,12 @@ impl Case {
         matches!(self.snapshot, Shot::Verified | Shot::LongerThanHistory)
     }
 
-    /// As if there were no snapshot.
+    /// True if no snapshot can be used.
     fn unsaved(&self) -> bool {
         matches!(self.snapshot, Shot::No | Shot::Unreachable)
     }
 
-    /// What lies here, if anything does, is not the session that went on elsewhere.
+    /// True if the files here, if any, are not the session that continued elsewhere.
     fn away(&self) -> bool {
         self.session == SessionFact::Missing || (self.elsewhere && !self.trusted_in_place())
     }
@@ -162,7 +163,8 @@ impl Case {
         }
     }
 
-    /// An older snapshot has seen less than the session.
+    /// Number of messages that the snapshot has seen. An older snapshot has seen fewer than the
+    /// session.
     pub(super) fn snapshot_seen(&self) -> u64 {
         match self.snapshot {
             Shot::LongerThanHistory => self.messages() + 1,
@@ -177,8 +179,9 @@ pub(super) type When = fn(&Case) -> bool;
 
 macro_rules! table {
     ($c:ident: $($reason:ident, $check:ident, if $applies:expr => $fails:expr;)+) => {
-        /// The reason code, the check that shows it, when that check applies, and when it fails
-        /// with this reason. `rejected` is missing: it comes at run time only.
+        /// Reason code, check that shows it, condition under which the check applies, and condition
+        /// under which it fails with this reason. `rejected` is missing: it only occurs at run
+        /// time.
         pub(super) const TABLE: &[(Reason, CheckName, When, When)] =
             &[$((Reason::$reason, CheckName::$check, |$c| $applies, |$c| $fails)),+];
     };
@@ -222,8 +225,8 @@ fn always(_: &Case) -> bool {
 }
 
 pub(super) fn expected_checks(case: &Case) -> Vec<(CheckName, Option<bool>)> {
-    let possible = case.envelope == EnvelopeFact::Expressible;
-    let mut checks = vec![(CheckName::Envelope, Some(possible))];
+    let possible = case.permissions == PermissionsFact::Expressible;
+    let mut checks = vec![(CheckName::Permissions, Some(possible))];
     for (_, name, applies, fails) in TABLE {
         let ok = applies(case).then(|| !fails(case));
         match checks.last_mut() {
@@ -236,13 +239,13 @@ pub(super) fn expected_checks(case: &Case) -> Vec<(CheckName, Option<bool>)> {
     checks
 }
 
-/// A hold; a bare start where nothing precedes; a session and exactly what it has not seen; or a
-/// transcript of everything and no session.
-pub(super) fn expected_plan(case: &Case) -> Result<TurnPlan, Hold> {
+/// Returns the expected plan: a hold; a bare start without history; a session with exactly the
+/// messages it has not seen; or a transcript of everything without a session.
+pub(super) fn expected_plan(case: &Case) -> Result<TurnPlan, Blocker> {
     let prompt = Prompt(());
     let messages = case.messages();
-    if case.envelope != EnvelopeFact::Expressible {
-        return Err(Hold::Envelope);
+    if case.permissions != PermissionsFact::Expressible {
+        return Err(Blocker::Permissions);
     }
     if case.history == Before::Nothing {
         return Ok(TurnPlan::Start { prompt });
@@ -253,9 +256,9 @@ pub(super) fn expected_plan(case: &Case) -> Result<TurnPlan, Hold> {
     match first.map(|row| row.0) {
         None => {
             let (way, after) = if case.trusted_in_place() {
-                (Way::InPlace, case.seen())
+                (SessionSource::InPlace, case.seen())
             } else {
-                (Way::Snapshot, case.snapshot_seen())
+                (SessionSource::Snapshot, case.snapshot_seen())
             };
             Ok(TurnPlan::Resume {
                 session: TrustedSession {
@@ -270,8 +273,8 @@ pub(super) fn expected_plan(case: &Case) -> Result<TurnPlan, Hold> {
                 prompt,
             })
         }
-        Some(Reason::InUse) => Err(Hold::InUse { pid: 77 }),
-        Some(why) if case.no_reseed => Err(Hold::WouldReseed { why }),
+        Some(Reason::InUse) => Err(Blocker::InUse { pid: 77 }),
+        Some(why) if case.no_reseed => Err(Blocker::WouldReseed { why }),
         Some(why) => Ok(TurnPlan::Reseed {
             why,
             transcript: Transcript { messages },

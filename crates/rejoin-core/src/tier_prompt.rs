@@ -1,0 +1,218 @@
+//! Texts for turns of tiers: the escalation prompt, and how an agent asks for a higher tier.
+
+use std::fmt::Write as _;
+
+use crate::tier::{Tier, Tiers};
+
+/// Length of a list in a prompt, in bytes.
+const LIST: usize = 400;
+/// Length of a name in a prompt, in bytes.
+const NAME: usize = 80;
+
+/// Returns the prompt of a climb into a tier. It contains no findings. `from` is the rank of the tier
+/// before, `None` if that turn had none.
+pub fn escalation_prompt(tiers: &Tiers, from: Option<usize>, rank: usize) -> String {
+    let Some(tier) = tiers.tiers.get(rank) else {
+        return String::new();
+    };
+    let before = from.and_then(|from| tiers.tiers.get(from));
+    let mut text = format!("You are now operating as {}", short(&tier.role));
+    if let Some(before) = before {
+        let _ = write!(text, ", after {}", short(&before.role));
+    }
+    text.push_str(".\n");
+    text.push_str(&authorised(tier));
+    let cooldown = match tier.cooldown_ms {
+        Some(ms) => format!("one climb into this tier per {}", span(ms)),
+        None => "none".into(),
+    };
+    let _ = writeln!(text, "Cooldown: {cooldown}. {}", dry(tier));
+    text.push_str("The earlier investigation is in the conversation history; do not repeat it.");
+    if rank >= 2 {
+        text.push_str(" The earlier remediation attempts are there too.");
+    }
+    text.push_str(" The new permissions replace the earlier ones.\n");
+    text.push_str(&how_to_ask(tiers, rank));
+    text.trim_end().to_owned()
+}
+
+/// Returns what a first turn of a tier is told besides its message.
+pub fn tier_notice(tiers: &Tiers, rank: usize) -> String {
+    let Some(tier) = tiers.tiers.get(rank) else {
+        return String::new();
+    };
+    let mut text = format!("You are operating as {}.\n", short(&tier.role));
+    text.push_str(&authorised(tier));
+    let _ = writeln!(text, "{}", dry(tier));
+    text.push_str(&how_to_ask(tiers, rank));
+    text.trim_end().to_owned()
+}
+
+/// Returns what an agent is told whose request was refused.
+pub fn refusal_notice(to: &str, evidence: &str) -> String {
+    let (to, evidence) = (short(to), clip(evidence, LIST));
+    format!("Your request for the tier `{to}` was refused: {evidence}. Continue without it.")
+}
+
+fn authorised(tier: &Tier) -> String {
+    let mut text = String::new();
+    if !tier.may.is_empty() {
+        let _ = writeln!(text, "You are authorised to: {}.", list(&tier.may, "; "));
+    }
+    if !tier.deny_tools.is_empty() {
+        let _ = writeln!(text, "Forbidden tools: {}.", list(&tier.deny_tools, ", "));
+    }
+    text
+}
+
+fn dry(tier: &Tier) -> &'static str {
+    if tier.dry_run {
+        "This is a dry run: change nothing and run no command; say what you would do."
+    } else {
+        "This is not a dry run."
+    }
+}
+
+/// Returns how the agent of a tier asks for the next one. Empty for the top tier.
+fn how_to_ask(tiers: &Tiers, rank: usize) -> String {
+    let Some(next) = tiers.tiers.get(rank + 1) else {
+        return String::new();
+    };
+    let name = serde_json_string(&next.name);
+    format!(
+        "If the task needs more than this, ask for the tier {name}: end your final message with this block, and nothing after it:\n```rejoin\n{{\"escalate\": {{\"to\": {name}, \"reason\": \"one sentence\", \"services\": [\"name\"]}}}}\n```\n"
+    )
+}
+
+/// Names of tiers are single words; quotes and backslashes in them are escaped.
+fn serde_json_string(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn list(items: &[String], between: &str) -> String {
+    let mut text = String::new();
+    for (n, item) in items.iter().enumerate() {
+        let item = short(item);
+        if text.len() + item.len() > LIST {
+            let _ = write!(text, "{between}and {} more", items.len() - n);
+            break;
+        }
+        if n > 0 {
+            text.push_str(between);
+        }
+        text.push_str(&item);
+    }
+    text
+}
+
+fn short(text: &str) -> String {
+    clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), NAME)
+}
+
+fn clip(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.char_indices().map(|(at, _)| at);
+    let end = end.take_while(|at| *at <= most - 3).last().unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+fn span(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        _ if seconds.is_multiple_of(3600) => format!("{} h", seconds / 3600),
+        _ if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        _ => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::tokens_of;
+
+    fn tier(n: usize) -> Tier {
+        Tier {
+            name: format!("tier-{n}"),
+            role: format!("Tier {n}, role"),
+            agent: None,
+            model: None,
+            permission: None,
+            tools: None,
+            deny_tools: vec![],
+            may: vec![],
+            dry_run: false,
+            timeout_ms: None,
+            max_cost: None,
+            cooldown_ms: None,
+        }
+    }
+
+    /// C-15, C-17, C-18, C-19, C-21, C-22, C-23, C-24, C-25: the names in the prompt, and the block of the next
+    /// tier.
+    #[test]
+    fn c23_c24_c25_the_prompt_names_role_actions_limits_and_history() {
+        let mut tiers = Tiers {
+            tiers: vec![tier(1), tier(2), tier(3)],
+            ..Tiers::default()
+        };
+        tiers.tiers[1].may = vec!["restart a container".into(), "notify".into()];
+        tiers.tiers[1].deny_tools = vec!["Bash(helm:*)".into()];
+        tiers.tiers[1].cooldown_ms = Some(1_800_000);
+        let second = escalation_prompt(&tiers, Some(0), 1);
+        for part in [
+            "You are now operating as Tier 2, role, after Tier 1, role.",
+            "You are authorised to: restart a container; notify.",
+            "Forbidden tools: Bash(helm:*).",
+            "Cooldown: one climb into this tier per 30 min. This is not a dry run.",
+            "The earlier investigation is in the conversation history",
+            "ask for the tier \"tier-3\"",
+        ] {
+            assert!(second.contains(part), "{part}: {second}");
+        }
+        assert!(!second.contains("remediation attempts"), "{second}");
+        tiers.tiers[2].dry_run = true;
+        let third = escalation_prompt(&tiers, Some(1), 2);
+        assert!(
+            third.contains("The earlier remediation attempts are there too."),
+            "{third}"
+        );
+        assert!(third.contains("This is a dry run"), "{third}");
+        assert!(
+            !third.contains("```"),
+            "the top tier asks for nothing: {third}"
+        );
+        assert!(tier_notice(&tiers, 0).contains("```rejoin"));
+    }
+
+    /// C-20: 20 tools and 10 categories, and whatever else an operator writes.
+    #[test]
+    fn the_prompt_is_shorter_than_500_tokens() {
+        let mut tiers = Tiers {
+            tiers: vec![tier(1), tier(2), tier(3)],
+            ..Tiers::default()
+        };
+        for long in [false, true] {
+            let tier = &mut tiers.tiers[1];
+            let word = |n: usize| {
+                if long {
+                    format!("{n}{}", "ü漢x ".repeat(90))
+                } else {
+                    String::new()
+                }
+            };
+            tier.role = format!("Tier 2, safe remediation{}", word(0));
+            tier.may = (0..10)
+                .map(|n| format!("restart the service number {n}{}", word(n)))
+                .collect();
+            tier.deny_tools = (0..20)
+                .map(|n| format!("Bash(docker compose down {n}:*){}", word(n)))
+                .collect();
+            let prompt = escalation_prompt(&tiers, Some(0), 1);
+            assert!(tokens_of(&prompt) < 500, "{}: {prompt}", tokens_of(&prompt));
+            assert!(prompt.len() < 1_900, "{}", prompt.len());
+        }
+    }
+}
