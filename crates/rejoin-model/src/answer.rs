@@ -1,5 +1,5 @@
-//! A step made concrete for one request: ids, token counts and pieces are settled, the dialect
-//! only has to write it down.
+//! Resolves a script step for one request: ids, token counts and pieces are fixed here, and the
+//! dialect only has to format them.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -14,20 +14,20 @@ use crate::{
     script::{Step, StepUsage},
 };
 
-/// What the caller will experience.
+/// Response as the caller experiences it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
-    /// The connection closes without a word.
+    /// The connection closes without a response.
     Refused,
     Failed(Fault),
     Answered(Box<Answer>),
 }
 
-/// A failure the API reports, before the dialect gives it a shape.
+/// A failure that the API reports, before the dialect formats it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) status: u16,
-    /// The API's word for it; the dialect knows the usual one for the status.
+    /// Error type in the API's words. `None`: the dialect's usual one for the status.
     pub(crate) kind: Option<String>,
     pub(crate) message: String,
     pub(crate) retry_after: Option<u64>,
@@ -43,13 +43,13 @@ impl Fault {
     }
 }
 
-/// One message of the model.
+/// A message of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) thinking: Option<String>,
-    /// The text in the pieces it is streamed in.
+    /// Text, in the pieces in which it is streamed.
     pub(crate) pieces: Vec<String>,
     pub(crate) calls: Vec<Call>,
     pub(crate) usage: Usage,
@@ -72,19 +72,19 @@ pub(crate) struct Usage {
     pub(crate) output: u64,
 }
 
-/// How far the answer gets.
+/// End of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Complete,
-    /// Nothing after the opening; the connection closes when the time is over.
+    /// Nothing after the opening. The connection closes when the time is over.
     Hangs(Duration),
-    /// The connection drops after so many pieces of text.
+    /// The connection drops after that many pieces of text.
     CutAfter(usize),
-    /// The stream ends after the text as if there were nothing more to come.
+    /// The stream ends after the text as if nothing more were to come.
     Unfinished,
 }
 
-/// Settles a step for one request.
+/// Resolves a step for one request.
 pub(crate) fn settle(
     step: Step,
     conversation: &Conversation,
@@ -144,8 +144,8 @@ pub(crate) fn settle(
     }))
 }
 
-/// The step's counts over the server's over a plausible default, which grows with the history so
-/// that a resumed session can be told from a fresh one.
+/// Returns the counts of the step, else of the server, else a plausible default, which grows with
+/// the history so that a resumed session can be told from a fresh one.
 fn input_usage(step: Option<&StepUsage>, server: &StepUsage, messages: usize) -> Usage {
     let pick = |field: fn(&StepUsage) -> Option<u64>, default| {
         step.and_then(field)
@@ -163,7 +163,7 @@ fn input_usage(step: Option<&StepUsage>, server: &StepUsage, messages: usize) ->
     }
 }
 
-/// Splits into at most so many pieces of equal length, between characters.
+/// Splits text into at most `count` pieces of equal length, between characters.
 fn pieces(text: &str, count: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let size = characters.len().div_ceil(count.max(1)).max(1);
@@ -173,8 +173,8 @@ fn pieces(text: &str, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// Ids that no other answer has, of this server or of an earlier one: a resumed session brings
-/// the old ones along.
+/// Generator of ids that no other answer has, of this server or of an earlier one: a resumed
+/// session contains the old ones.
 #[derive(Debug)]
 pub(crate) struct Ids {
     server: u64,

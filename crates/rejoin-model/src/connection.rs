@@ -1,8 +1,8 @@
 //! Connections that can be severed from inside a request.
 //!
-//! To refuse a request means to close the connection without a byte, which no HTTP response can
-//! say. So each connection carries a switch; once thrown, every write fails and the connection is
-//! dropped.
+//! Refusing a request means closing the connection without a byte, which no HTTP response can
+//! express. So each connection carries a switch; once it is set, every write fails and the
+//! connection is dropped.
 
 use std::{
     io,
@@ -24,12 +24,12 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// The switch of one connection, handed to its requests.
+/// Switch of one connection, passed to its requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Switch(Arc<AtomicBool>);
 
 impl Switch {
-    /// Lets nothing more out.
+    /// Stops all output.
     pub(crate) fn sever(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -56,8 +56,8 @@ impl Listener for Loopback {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        // Without it each small event waits for the acknowledgement of the one before. A failure
-        // costs time only.
+        // Without it each small event waits for the acknowledgement of the previous one. A failure
+        // only costs time.
         drop(stream.set_nodelay(true));
         (
             Connection {

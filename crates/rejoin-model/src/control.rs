@@ -1,5 +1,5 @@
-//! The paths a test in another process steers the server with. They are not requests to the model
-//! and are not logged.
+//! Paths with which a test in another process controls the server. They are not requests to the
+//! model and are not logged.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{route::Shared, script::Script};
 
 const PREFIX: &str = "/_rejoin/";
 
-/// Whether a path is one of these or looks like one.
+/// Returns true for control paths and for paths with their prefix.
 pub(crate) fn owns(path: &str) -> bool {
     path.starts_with(PREFIX)
 }
@@ -65,8 +65,8 @@ async fn clear(State(shared): State<Arc<Shared>>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// A web page may not read prompts here by pointing a name of its own at this machine: what it
-/// cannot choose is the name the browser sends along.
+/// Refuses other host names: a web page must not read prompts by pointing its own name at this
+/// machine. It cannot choose the host name that the browser sends.
 async fn local_only(headers: HeaderMap, request: Request, next: Next) -> Response {
     let host = headers
         .get(header::HOST)

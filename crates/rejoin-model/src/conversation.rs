@@ -1,17 +1,17 @@
-//! A request in the words all dialects share: who said what, and how the answer is wanted.
+//! A request in terms that all dialects share: the messages, and the wanted form of the answer.
 
-/// What a dialect reads out of a request body.
+/// Parts of a request body that a dialect reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Conversation {
     pub(crate) model: String,
     pub(crate) delivery: Wanted,
     pub(crate) messages: Vec<Message>,
-    /// What satisfies a request that the CLI makes for itself (a title, a choice of model). Such a
-    /// request repeats the user's words, but no script is meant for it.
+    /// Answer for a request that the CLI makes for itself (a title, a choice of model). It repeats
+    /// the user's text, but no script is meant for it.
     pub(crate) aside: Option<String>,
 }
 
-/// Whether the caller wants to watch the answer grow.
+/// Wanted form of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Wanted {
     #[default]
@@ -22,9 +22,9 @@ pub(crate) enum Wanted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) role: Role,
-    /// The text blocks, as sent.
+    /// Text blocks as sent.
     pub(crate) texts: Vec<String>,
-    /// Whether it brings something else than text and tool results: a prompt may be a mere image.
+    /// True if it contains more than text and tool results: a prompt may be a mere image.
     pub(crate) attachment: bool,
 }
 
@@ -32,13 +32,13 @@ pub(crate) struct Message {
 pub(crate) enum Role {
     User,
     Assistant,
-    /// System messages in between, and whatever else a CLI may come up with.
+    /// System messages in between, and any other role of a CLI.
     Other,
 }
 
 impl Conversation {
-    /// Position of the newest message a person (or a product for them) wrote. Messages that carry
-    /// tool results and nothing but reminders beside them are the CLI's own.
+    /// Returns the position of the newest message that a person (or a product for them) wrote.
+    /// Messages with tool results and only reminders beside them come from the CLI itself.
     pub(crate) fn newest_prompt(&self) -> Option<usize> {
         self.messages.iter().rposition(|message| {
             message.role == Role::User
@@ -46,7 +46,7 @@ impl Conversation {
         })
     }
 
-    /// How many answers the model has given since that message.
+    /// Returns the number of answers since that message.
     pub(crate) fn answers_after(&self, position: usize) -> usize {
         self.messages[position..]
             .iter()
@@ -54,7 +54,7 @@ impl Conversation {
             .count()
     }
 
-    /// The end of what the user said last, for an answer that shows the words arrived.
+    /// Returns the end of the user's last message, for an answer that shows that the text arrived.
     pub(crate) fn echo(&self) -> String {
         const LENGTH: usize = 80;
         let Some(position) = self.newest_prompt() else {
@@ -70,7 +70,8 @@ impl Conversation {
             .to_owned()
     }
 
-    /// The text of every user message, one per line, so that a person sees what was sent.
+    /// Returns the text of every user message, one per line, so that a person sees the messages
+    /// sent.
     pub(crate) fn recall(&self) -> String {
         let lines = self
             .messages
@@ -91,7 +92,7 @@ impl Conversation {
 }
 
 impl Message {
-    /// All text blocks together, without the reminders the CLI puts in front.
+    /// Returns all text blocks together, without the reminders that the CLI puts in front.
     pub(crate) fn prompt(&self) -> String {
         let blocks = self.texts.iter().map(|text| without_leading_reminder(text));
         blocks
@@ -101,11 +102,11 @@ impl Message {
     }
 }
 
-/// What Claude Code says itself when it is resumed without a prompt: the one before it still counts.
+/// Claude Code's own text when it is resumed without a prompt. The previous prompt still counts.
 const CONTINUE: &str = "Continue from where you left off.";
 
-/// What follows the last reminder of a block that begins with one. A reminder quotes foreign files,
-/// which may hold the closing tag as well, hence the last and not the first.
+/// Returns the text after the last reminder of a block that begins with one. A reminder quotes
+/// foreign files, which may contain the closing tag as well, hence the last and not the first.
 fn without_leading_reminder(text: &str) -> &str {
     const CLOSING: &str = "</system-reminder>";
     if !text.trim_start().starts_with("<system-reminder>") {
@@ -115,7 +116,7 @@ fn without_leading_reminder(text: &str) -> &str {
         .map_or("", |at| &text[at + CLOSING.len()..])
 }
 
-/// The prompt without what a product or a CLI added to it.
+/// Returns the prompt without additions by a product or a CLI.
 pub(crate) fn own_words(prompt: &str) -> String {
     let words = without_elements(prompt, "<rejoin>", "</rejoin>");
     without_elements(&words, "<system-reminder>", "</system-reminder>")
@@ -127,7 +128,7 @@ fn without_elements(text: &str, opening: &str, closing: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
     while let Some((before, inside)) = rest.split_once(opening) {
-        // An element that never closes is the user's own: they may be writing about the tag.
+        // An element that never closes belongs to the user, who may be writing about the tag.
         let Some((_, after)) = inside.split_once(closing) else {
             break;
         };

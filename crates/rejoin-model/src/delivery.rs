@@ -1,4 +1,4 @@
-//! How an answer gets to the caller: at once, piece by piece, late, in part or not at all.
+//! Delivers an answer to the caller: at once, piece by piece, late, in part or not at all.
 
 use std::{io, time::Duration};
 
@@ -12,15 +12,15 @@ use crate::{
     dialects::{Frame, Part},
 };
 
-/// What was written before a break shall arrive, as it would over a real network; a pause lets
-/// the connection send it off.
+/// Pause before a break, in which the connection sends the bytes written so far, as a real network
+/// would.
 const BEFORE_BREAK: Duration = Duration::from_millis(10);
 
-/// Tells everything that waits that the server is about to stop.
+/// Tells all waiting tasks that the server is about to stop.
 #[derive(Debug, Clone)]
 pub(crate) struct Closing(pub(crate) watch::Receiver<bool>);
 
-/// How a wait ended.
+/// End of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
     Fully,
@@ -35,13 +35,13 @@ impl Closing {
         }
     }
 
-    /// Ends when the server is to stop, or is gone.
+    /// Ends when the server stops or is gone.
     pub(crate) async fn closed(&mut self) {
         drop(self.0.wait_for(|closing| *closing).await);
     }
 }
 
-/// One thing to do while streaming.
+/// An action while streaming.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Act {
     Send(Bytes),
@@ -49,7 +49,7 @@ enum Act {
     Break,
 }
 
-/// The body of a streamed answer.
+/// Returns the body of a streamed answer.
 pub(crate) fn streamed(answer: &Answer, frames: Vec<Frame>, closing: Closing) -> Body {
     let acts = plan(answer, frames).into_iter();
     Body::from_stream(stream::unfold(
@@ -70,7 +70,7 @@ pub(crate) fn streamed(answer: &Answer, frames: Vec<Frame>, closing: Closing) ->
     ))
 }
 
-/// How long an answer in one piece takes, and whether it comes at all.
+/// Returns the duration of an answer in one piece, and whether it arrives.
 pub(crate) fn whole(answer: &Answer) -> (Duration, Arrival) {
     let pieces = u32::try_from(answer.pieces.len()).unwrap_or(u32::MAX);
     let writing = answer.delay.saturating_mul(pieces);
@@ -95,8 +95,8 @@ fn plan(answer: &Answer, frames: Vec<Frame>) -> Vec<Act> {
             Ending::Unfinished if texts > 0 && frame.part == Part::Rest => return acts,
             Ending::Complete | Ending::Unfinished => None,
             Ending::Hangs(time) => (frame.part != Part::Opening).then_some(time),
-            // The frame after the last allowed piece is the first that is not sent; with no piece
-            // allowed the text still begins.
+            // The frame after the last allowed piece is the first that is not sent. With no piece
+            // allowed, the text still begins.
             Ending::CutAfter(pieces) => {
                 let over = texts >= pieces && (pieces > 0 || frame.part == Part::Text);
                 over.then_some(BEFORE_BREAK)
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::{answer::Usage, dialects::Part::*};
 
-    /// Plans a stream of opening, two texts and an end, and shows it as words.
+    /// Plans a stream of opening, two texts and an end, and formats it as text.
     fn planned(delay_ms: u64, ending: Ending) -> String {
         let answer = Answer {
             id: String::new(),

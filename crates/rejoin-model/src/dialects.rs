@@ -14,7 +14,7 @@ use crate::{
     script::ToolCall,
 };
 
-/// Every dialect, asked in this order whether a path is theirs.
+/// All dialects, in the order in which they are asked for a path.
 const ALL: &[&dyn Dialect] = &[
     &anthropic::Anthropic,
     &responses::Responses,
@@ -22,43 +22,45 @@ const ALL: &[&dyn Dialect] = &[
     &chat::Chat,
 ];
 
-/// One API's paths and JSON. Nothing here waits, sends or keeps state.
+/// Paths and JSON of one API. Never waits, sends or keeps state.
 pub(crate) trait Dialect: Sync {
-    /// What a POST to this path asks for, if the path belongs to this API.
+    /// Returns the kind of request of a POST to this path, if the path belongs to this API.
     fn endpoint(&self, path: &str) -> Option<Endpoint>;
 
-    /// Reads a request; the path counts too, as some APIs name the model there.
+    /// Reads a request. The path counts too, because some APIs name the model there.
     fn read(&self, path: &str, body: &Value) -> Result<Conversation, Fault>;
 
-    /// The answer to a GET on this path, if this API has one: CLIs ask which models there are.
+    /// Returns the answer to a GET on this path, if this API has one: CLIs ask for the list of
+    /// models.
     fn lookup(&self, _path: &str) -> Option<Value> {
         None
     }
 
-    /// A tool call of a script as this dialect's CLI knows it. Scripts name tools the way Claude
-    /// Code does, so that one script runs everywhere; a name without counterpart stays as it is.
+    /// Translates a tool call of a script for this dialect's CLI. Scripts name tools as Claude Code
+    /// does, so that one script works everywhere. A name without counterpart stays unchanged.
     fn tool(&self, call: ToolCall) -> ToolCall {
         call
     }
 
-    /// Refuses a history the real API would refuse.
+    /// Refuses a history that the real API would refuse.
     fn check(&self, body: &Value) -> Result<(), Fault>;
 
-    /// The answer to a question about the size of a request.
+    /// Returns the answer to a request for a token count.
     fn token_count(&self, bytes: usize) -> Value;
 
-    /// The answer in one piece.
+    /// Returns the answer in one piece.
     fn whole(&self, answer: &Answer) -> Value;
 
-    /// The answer as it is streamed.
+    /// Returns the answer as a stream.
     fn frames(&self, answer: &Answer) -> Vec<Frame>;
 
-    /// A failure that this API tells in a stream it has begun, not by a status.
+    /// Returns the stream of a failure that this API reports after it has begun to answer, not by a
+    /// status.
     fn failure_frames(&self, _fault: &Fault) -> Option<Vec<Frame>> {
         None
     }
 
-    /// The body of a failure.
+    /// Returns the body of a failure.
     fn failure(&self, fault: &Fault) -> Value;
 }
 
@@ -68,8 +70,7 @@ pub(crate) enum Endpoint {
     CountTokens,
 }
 
-/// A piece of a stream, tagged so that delivery can stop at the right place without knowing the
-/// dialect.
+/// A piece of a stream. Its tag lets delivery stop at the right place without knowing the dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) part: Part,
@@ -100,18 +101,18 @@ pub(crate) enum Part {
     Rest,
 }
 
-/// The dialect that owns this path.
+/// Returns the dialect that owns this path.
 pub(crate) fn speaking(path: &str) -> Option<(&'static dyn Dialect, Endpoint)> {
     ALL.iter()
         .find_map(|dialect| dialect.endpoint(path).map(|endpoint| (*dialect, endpoint)))
 }
 
-/// What a GET on this path answers.
+/// Returns the answer to a GET on this path.
 pub(crate) fn looked_up(path: &str) -> Option<Value> {
     ALL.iter().find_map(|dialect| dialect.lookup(path))
 }
 
-/// The failure body for a path that no dialect owns.
+/// Returns the failure body for a path that no dialect owns.
 pub(crate) fn stranger(fault: &Fault) -> Value {
     anthropic::Anthropic.failure(fault)
 }

@@ -1,8 +1,8 @@
-//! What can go wrong before and while the server runs, by what the caller can do about it.
+//! Errors before and while the server runs, grouped by the action that a caller can take.
 
 use std::{io, path::PathBuf};
 
-/// Why the model server could not start or did not last.
+/// Reason why the model server could not start or did not last.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The port is taken or not allowed: choose another, or 0 for any.
@@ -19,7 +19,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The server ended although nobody asked it to.
+    /// The server ended without being stopped.
     #[error("the model server ended by itself: {0}")]
     Ended(String),
 }

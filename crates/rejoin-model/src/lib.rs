@@ -1,14 +1,25 @@
-//! A scripted model on loopback that a coding CLI can be run against without a key, a token or a
+//! A scripted model on loopback. A coding CLI can run against it without a key, a token or a
 //! network.
 //!
-//! The prompt itself says what the model shall do: `#s:bash` plays a built-in script, and
-//! `#j:[{"text":"hi"}]#` is a script written in place. Nothing has to be set up per test, and a
-//! CLI that is resumed on another server sees the same model. The server keeps what it was sent,
+//! The prompt itself controls the model: `#s:bash` plays a built-in script, and
+//! `#j:[{"text":"hi"}]#` is a script written in place. No test needs a setup, and a CLI that is
+//! resumed on another server sees the same model. The server keeps the requests it received,
 //! because most questions about a CLI are "what did it send?".
 //!
-//! A request walks: `server` accepts it, `route` finds its dialect, the dialect reads it into a
-//! `conversation`, `script` finds the step, `answer` makes the step concrete, and `delivery` sends
-//! what the dialect wrote: in time, late, in part or not at all.
+//! Path of a request: `server` accepts it, `route` finds its dialect, the dialect reads it into a
+//! `conversation`, `script` finds the step, `answer` resolves the step, and `delivery` sends the
+//! output of the dialect: in time, late, in part or not at all.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use rejoin_model::{ModelServer, Options};
+//!
+//! let model = ModelServer::start(Options::default()).await.unwrap();
+//! assert!(model.url().starts_with("http://127.0.0.1:"));
+//! assert!(model.requests().is_empty());
+//! model.stop().await;
+//! # });
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,4 +1,4 @@
-//! What the server was sent: kept in memory for tests, and as JSON lines for people.
+//! Log of received requests: kept in memory for tests, and as JSON lines for people.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,10 +14,10 @@ use axum::http::{HeaderMap, Uri, request::Parts};
 use serde::Serialize;
 use serde_json::Value;
 
-/// How many bytes of bodies are kept. A server that serves for days must not grow for days.
+/// Maximum bytes of bodies to keep. A server that runs for days must not grow for days.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// One request as it arrived, secrets taken out.
+/// A request as it arrived, without secrets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Request {
     /// Number of the request on this server, from 1, over all requests.
@@ -29,29 +29,29 @@ pub struct Request {
     pub path: String,
     /// Length of the body.
     pub bytes: usize,
-    /// What the server made of it, for people.
+    /// Result of the request, for people.
     pub note: String,
     /// Script that answered: its name, `json` for one in the prompt, `queue` for a queued step.
     pub script: Option<String>,
     /// Position of the answer in its script.
     pub step: usize,
-    /// Why the real API would refuse this history, if it would.
+    /// Reason why the real API would refuse this history, if it would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irregular: Option<String>,
     pub headers: BTreeMap<String, String>,
-    /// The body; a string if it is no JSON.
+    /// Body of the request; a string if it is not JSON.
     pub body: Value,
 }
 
 impl Request {
-    /// The part of the body that holds what was said so far, in whichever dialect.
+    /// Returns the part of the body that contains the history, in any dialect.
     pub fn history(&self) -> &Value {
         let parts = ["messages", "input", "contents"];
         let found = parts.iter().find_map(|name| self.body.get(name));
         found.unwrap_or(&Value::Null)
     }
 
-    /// A request nobody has looked at yet; the log gives it its number.
+    /// Creates the entry of a new request. The log numbers it.
     pub(crate) fn arrived(parts: &Parts, bytes: usize, body: Value) -> Self {
         #[expect(
             clippy::disallowed_methods,
@@ -76,7 +76,7 @@ impl Request {
     }
 }
 
-/// Whether a request was for the model or merely for the server around it.
+/// Target of a request: the model, or only the server around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reached {
     Model,
@@ -117,8 +117,8 @@ impl RequestLog {
         })
     }
 
-    /// Numbers and keeps a request. The line is written before the answer is, and under the lock,
-    /// so that whoever has the answer finds the line, and lines stand in the order of numbers.
+    /// Numbers and stores a request. The line is written before the answer and under the lock, so
+    /// that a caller with the answer finds the line, and lines are in the order of numbers.
     pub(crate) fn record(&self, mut request: Request, reached: Reached) -> io::Result<u64> {
         let mut inner = self.lock();
         inner.last += 1;
@@ -135,7 +135,7 @@ impl RequestLog {
         Ok(inner.last)
     }
 
-    /// The requests to the model with a number above this one.
+    /// Returns the requests to the model with a number above this one.
     pub(crate) fn after(&self, seq: u64) -> Vec<Request> {
         self.lock()
             .kept
@@ -169,7 +169,8 @@ impl Inner {
     }
 }
 
-/// Headers by name. A key that is a dummy here may be a real one left in somebody's environment.
+/// Returns the headers by name, without secrets. A dummy key may be a real one that was left in a
+/// user's environment.
 fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     const SECRET: [&str; 6] = [
         "authorization",
@@ -190,7 +191,7 @@ fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     shown.collect()
 }
 
-/// Path and query; some APIs take their key in the query.
+/// Returns path and query without secrets. Some APIs take their key in the query.
 fn shown_path(uri: &Uri) -> String {
     let Some(query) = uri.query() else {
         return uri.path().to_owned();

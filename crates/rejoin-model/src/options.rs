@@ -1,23 +1,23 @@
-//! What a caller may choose about a server; the default is a lenient one on any free port.
+//! Options of a server. The default is lenient, on any free port.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::script::{Script, StepUsage};
 
-/// How the server is to behave.
+/// Options of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Port on 127.0.0.1; 0 takes any free one.
     pub port: u16,
-    /// File that gets one JSON line per request; it holds prompts, so it is made readable by its
-    /// owner only.
+    /// File that receives one JSON line per request. It contains prompts, so only its owner can
+    /// read it.
     pub log: Option<PathBuf>,
-    /// Named scripts, laid over the built-in ones.
+    /// Named scripts, which override built-in ones.
     pub scripts: BTreeMap<String, Script>,
-    /// Answer where no script says anything; without it the model repeats the end of the prompt.
+    /// Answer without a script. `None`: the model repeats the end of the prompt.
     pub default_reply: Option<String>,
-    /// Token counts reported where a step does not give its own.
+    /// Token counts to report if a step gives none.
     pub usage: StepUsage,
-    /// Refuse histories that the real API would refuse.
+    /// True to refuse histories that the real API would refuse.
     pub strict: bool,
 }

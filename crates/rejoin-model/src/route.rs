@@ -1,4 +1,4 @@
-//! From a request to its response: who speaks this path, which step it asks for, what goes back.
+//! Turns a request into its response: finds the dialect and the step, and sends the answer.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -26,10 +26,10 @@ use crate::{
     script::{Script, Step, choose},
 };
 
-/// The largest body that is read; images and long histories make CLIs send much.
+/// Maximum length of a body. Images and long histories make requests of CLIs large.
 const BODY_LIMIT: usize = 64 << 20;
 
-/// What all requests of one server share.
+/// State that all requests of one server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) options: Options,
@@ -148,9 +148,10 @@ async fn generate(
     }
 }
 
-/// Queued steps come before scripts, also before a strict look at the history: they are for the
-/// next requests whatever these contain. Only what a CLI asks for itself is left out: whether it
-/// asks depends on its version and settings, so nobody could count on it.
+/// Returns the step for a request. Queued steps come before scripts and before the strict check:
+/// they are for the next requests, regardless of their content. Only requests that a CLI makes for
+/// itself are excluded: whether it makes them depends on its version and settings, so no test could
+/// rely on them.
 fn next_step(
     shared: &Shared,
     dialect: &dyn Dialect,
@@ -213,7 +214,7 @@ async fn answered(
     }
 }
 
-/// Writes down a request that was not for the model.
+/// Logs a request that was not for the model.
 fn note(shared: &Shared, parts: &Parts, bytes: &Bytes, note: &str) -> Result<(), Fault> {
     let body = match serde_json::from_slice(bytes) {
         Ok(body) => body,
@@ -236,11 +237,11 @@ fn lossy(bytes: &Bytes) -> Value {
 }
 
 fn unreadable(error: &axum::Error) -> Fault {
-    // The length limit is the only failure after which the caller is still there to listen.
+    // Only after exceeding the length limit is the caller still there to receive an answer.
     Fault::new(413, format!("the request body cannot be read: {error}"))
 }
 
-/// A log with holes would tell lies, so the request fails instead.
+/// An incomplete log would mislead, so the request fails instead.
 fn unwritten(error: &std::io::Error) -> Fault {
     Fault::new(500, format!("the request log cannot be written: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Scripts: what the model does at each of its turns, as data that can stand in a prompt.
+//! Scripts: the model's actions at each of its turns, as data that fits into a prompt.
 
 mod builtin;
 mod find;
@@ -12,17 +12,17 @@ pub(crate) use find::choose;
 /// The steps of one script, one per answer of the model.
 pub type Script = Vec<Step>;
 
-/// One answer of the model, or one way of not giving it.
+/// An answer of the model, or a failure to give one.
 ///
-/// Unknown fields are an error: a misspelt `delay` that does nothing would make a test pass for
-/// the wrong reason.
+/// Unknown fields are an error: a misspelt `delay` without effect would make a test pass for the
+/// wrong reason.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Step {
     /// Text of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Into how many pieces the text is streamed (2).
+    /// Number of pieces in which the text is streamed (2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunks: Option<usize>,
     /// Wait after each piece of text.
@@ -40,10 +40,10 @@ pub struct Step {
     /// Token count of the output (25).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// HTTP status of a failure; the other fields of the answer are then not used.
+    /// HTTP status of a failure. The other fields of the answer are then ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Type of the failure in the API's words; follows from the status if absent.
+    /// Type of the failure in the API's words. Derived from the status if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Message of the failure.
@@ -52,13 +52,13 @@ pub struct Step {
     /// Seconds for the failure's `retry-after` header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
-    /// Begin the answer, then be silent this long and close the connection.
+    /// Begin the answer, then be silent for this time and close the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_ms: Option<u64>,
-    /// Drop the connection after so many pieces of text.
+    /// Drop the connection after that many pieces of text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_after: Option<usize>,
-    /// End the stream in good order after the text, but without the answer's own end.
+    /// End the stream properly after the text, but without the answer's own end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
     /// Close the connection without an answer.
@@ -70,7 +70,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step that only says something.
+    /// Creates a step with only a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: Some(text.into()),
@@ -78,7 +78,7 @@ impl Step {
         }
     }
 
-    /// A step that fails with this HTTP status, with the API's usual type and message for it.
+    /// Creates a step that fails with this HTTP status, with the API's usual type and message.
     pub fn status(status: u16) -> Self {
         Self {
             status: Some(status),
@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// A tool call as the script writes it; its id is made when it is sent.
+/// A tool call in a script. Its id is generated when it is sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
@@ -105,7 +105,7 @@ impl ToolCall {
     }
 }
 
-/// Token counts of the input; what is absent keeps its default.
+/// Token counts of the input. Absent ones keep their default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepUsage {

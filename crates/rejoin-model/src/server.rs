@@ -1,4 +1,4 @@
-//! The server's life: bind, serve, stop.
+//! Lifecycle of the server: bind, serve, stop.
 
 use std::{
     collections::VecDeque,
@@ -23,10 +23,10 @@ use crate::{
     script::{Step, builtin_scripts},
 };
 
-/// How long a stop waits for callers that neither send nor go away.
+/// Longest wait on a stop for callers that neither send nor disconnect.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A running model. It stops when it is dropped; [`stop`](Self::stop) also waits until it has.
+/// A running model. Dropping it stops it; [`stop`](Self::stop) also waits for the end.
 #[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
@@ -75,27 +75,28 @@ impl ModelServer {
         })
     }
 
-    /// The base URL for the CLI, such as `http://127.0.0.1:4123`.
+    /// Returns the base URL for the CLI, such as `http://127.0.0.1:4123`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The requests that reached the model, oldest first; very old ones make room for new ones.
+    /// Returns the requests that reached the model, oldest first. Very old ones are dropped for new
+    /// ones.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.log.after(0)
     }
 
-    /// Forgets the requests so far; numbers go on.
+    /// Drops the requests so far. Numbering continues.
     pub fn clear(&self) {
         self.shared.log.clear();
     }
 
-    /// Makes the next `n` requests to the model take this step, whatever they contain.
+    /// Makes the next `n` requests to the model take this step, regardless of their content.
     pub fn fail_next(&self, n: usize, step: Step) {
         self.shared.queue().extend(repeat_n(step, n));
     }
 
-    /// Serves until the future ends, then stops; for a command that does nothing else.
+    /// Serves until the future ends, then stops. For a command that does nothing else.
     pub async fn serve_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::select! {
             () = shutdown => {
@@ -110,7 +111,7 @@ impl ModelServer {
         }
     }
 
-    /// Breaks off what is being answered, closes all connections and frees the port.
+    /// Interrupts answers in progress, closes all connections and frees the port.
     pub async fn stop(mut self) {
         self.closing.send_replace(true);
         if tokio::time::timeout(PATIENCE, &mut self.task)

@@ -1,4 +1,4 @@
-//! One conversation, told turn by turn; each turn is held against everything that was said.
+//! A scripted conversation. Each turn is checked against all messages so far.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 use crate::words::{answer, assert_shown, user};
 use crate::world::{Done, World};
 
-/// The conversation `k` of a world, and what the model must know of it.
+/// The conversation `k` of a world, and the messages that the model must know.
 pub struct Chronicle {
     pub world: World,
-    /// The word of every message so far, in order.
+    /// Marker word of every message so far, in order.
     pub words: Vec<String>,
     /// Sessions that were started for it, in order.
     pub sessions: Vec<String>,
     turns: usize,
-    /// Words that messages hold beyond one each: an agent that repeats what it was told.
+    /// Number of words beyond one per message, from an agent that repeats its prompt.
     surplus: usize,
 }
 
-/// How a turn is expected to be continued.
+/// Expected way of continuing a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Continued {
     Started,
     Resumed,
     Restored,
-    /// With its reason.
+    /// With its reason code.
     Reseeded(&'static str),
 }
 
@@ -43,7 +43,7 @@ impl Chronicle {
         }
     }
 
-    /// With one turn behind it.
+    /// Creates a conversation with one completed turn.
     #[track_caller]
     pub fn begun(world: World) -> Self {
         let mut story = Self::new(world);
@@ -61,13 +61,13 @@ impl Chronicle {
         self.turn(Continued::Resumed, flags)
     }
 
-    /// The session comes back from its snapshot, and the turn after this one resumes it in place.
+    /// Sends a turn that restores the session from its snapshot. The next turn resumes it in place.
     #[track_caller]
     pub fn restores(&mut self, flags: &[&str]) -> Value {
         self.turn(Continued::Restored, flags)
     }
 
-    /// The turn is told everything for this reason, and the one after it resumes again.
+    /// Sends a turn that gets the transcript for this reason, and one after it that resumes again.
     #[track_caller]
     pub fn reseeds(&mut self, reason: &'static str, flags: &[&str]) -> Value {
         let turn = self.turn(Continued::Reseeded(reason), flags);
@@ -75,22 +75,22 @@ impl Chronicle {
         turn
     }
 
-    /// One turn that succeeds, with every claim about it checked.
+    /// Sends a turn that succeeds, and checks every claim about it.
     #[track_caller]
     pub fn turn(&mut self, how: Continued, flags: &[&str]) -> Value {
         let script = format!("#s:a{}", self.next());
         self.scripted(how, &script, flags)
     }
 
-    /// The same with a script of its own, which answers with the word of the turn.
+    /// Sends a turn with its own script, which answers with the word of the turn.
     #[track_caller]
     pub fn scripted(&mut self, how: Continued, script: &str, flags: &[&str]) -> Value {
         let text = format!("{} {script}", user(self.next()));
         self.says(how, &text, flags)
     }
 
-    /// The same in words of one's own, which hold the word of the turn. The prediction is made
-    /// before, where `explain --next` knows the flags.
+    /// Sends a turn with its own text, which contains the word of the turn. Checks the prediction
+    /// of `explain --next` before, if that supports the flags.
     #[track_caller]
     pub fn says(&mut self, how: Continued, text: &str, flags: &[&str]) -> Value {
         let foreseen = self.foreseen(flags);
@@ -111,13 +111,13 @@ impl Chronicle {
         turn
     }
 
-    /// One turn that fails: its message stays and is shown in the next.
+    /// Sends a turn that fails. Its message stays and is shown in the next turn.
     #[track_caller]
     pub fn fails(&mut self, script: &str, flags: &[&str]) -> Value {
         self.fails_saying(&format!("{} {script}", user(self.next())), flags)
     }
 
-    /// The same in words of one's own.
+    /// Sends a turn that fails, with its own text.
     #[track_caller]
     pub fn fails_saying(&mut self, text: &str, flags: &[&str]) -> Value {
         let done = self.send(text, flags);
@@ -139,7 +139,7 @@ impl Chronicle {
         self.world.run(&args)
     }
 
-    /// A turn that another agent took: the words of its message, and of what it answered.
+    /// Records a turn of another agent: the word of its message, and the words of its answer.
     pub fn passed_over(&mut self, answered: Vec<String>) {
         self.turns += 1;
         self.words.push(user(self.turns));
@@ -147,19 +147,20 @@ impl Chronicle {
         self.words.extend(answered);
     }
 
-    /// A message that never got its answer.
+    /// Records a message that never got an answer.
     pub fn unanswered(&mut self) {
         self.turns += 1;
         self.words.push(user(self.turns));
     }
 
-    /// Nothing of what was said is in scope any more.
+    /// Records that all messages so far are out of scope.
     pub fn out_of_scope(&mut self) {
         self.words.clear();
         self.surplus = 0;
     }
 
-    /// Goes on with the newest session by hand; what is said there belongs to the conversation.
+    /// Continues the newest session with the CLI itself. Its messages then belong to the
+    /// conversation.
     #[track_caller]
     pub fn by_hand(&mut self) {
         self.turns += 1;
@@ -171,7 +172,7 @@ impl Chronicle {
         self.words.extend([user(n), answer(n)]);
     }
 
-    /// The file of the newest session.
+    /// Returns the file of the newest session.
     #[track_caller]
     pub fn session_file(&self) -> PathBuf {
         let id = self.sessions.last().unwrap().as_str();
@@ -181,7 +182,7 @@ impl Chronicle {
         files.remove(0)
     }
 
-    /// The request that asked for the newest answer.
+    /// Returns the request for the newest answer.
     #[track_caller]
     pub fn request(&self) -> Request {
         self.world.model.last()
@@ -191,7 +192,8 @@ impl Chronicle {
         (!self.words.is_empty()).then(|| foreseen(&self.world, flags))?
     }
 
-    /// a session and nothing of what it holds, or no session and all of it.
+    /// either a session and none of the messages it holds, or no session and all
+    /// messages.
     #[track_caller]
     fn check(&mut self, turn: &Value, how: Continued) {
         assert_eq!(turn["status"], "succeeded", "{turn:#}");
@@ -250,7 +252,7 @@ impl Continued {
         }
     }
 
-    /// What the CLI itself will refuse cannot be foreseen.
+    /// A refusal by the CLI itself cannot be predicted.
     #[track_caller]
     fn assert_foreseen(self, next: &Value, turn: &Value) {
         if self == REFUSED {
@@ -267,7 +269,8 @@ impl Continued {
     }
 }
 
-/// What `explain --next` says of the conversation `k`; none if it does not know one of the flags.
+/// Returns the output of `explain --next` for the conversation `k`. `None` if it does not support
+/// one of the flags.
 #[track_caller]
 pub(crate) fn foreseen(world: &World, flags: &[&str]) -> Option<Value> {
     if kept(flags, &["-w", "-m", "--config"]).len() != flags.len() {
@@ -285,19 +288,19 @@ pub(crate) fn assert_same_told(next: &Value, turn: &Value) {
     }
 }
 
-/// Those of the flags with a value that have one of these names.
+/// Returns the flags with a value that have one of these names.
 fn kept<'a>(flags: &[&'a str], names: &[&str]) -> Vec<&'a str> {
     let pairs = flags.windows(2).filter(|pair| names.contains(&pair[0]));
     pairs.flatten().copied().collect()
 }
 
-/// A script that answers with the word of turn `n` and reports these token counts.
+/// Returns a script that answers with the word of turn `n` and reports these token counts.
 pub fn answering(n: usize, input: u64, output: u64) -> String {
     let step = costing(input, output, &json!({"text": answer(n)}));
     steps(n, &json!([step]))
 }
 
-/// A step that reports exactly these token counts, nothing cached.
+/// Returns a step that reports exactly these token counts, with nothing cached.
 pub fn costing(input: u64, output: u64, step: &Value) -> Value {
     let mut step = step.clone();
     step["output_tokens"] = output.into();
@@ -307,7 +310,8 @@ pub fn costing(input: u64, output: u64, step: &Value) -> Value {
     step
 }
 
-/// A script in the prompt. The word of its answer is written so that the prompt does not hold it.
+/// Returns a script for a prompt. The word of its answer is escaped, so that the prompt does not
+/// contain it.
 pub fn steps(n: usize, script: &Value) -> String {
     let word = answer(n);
     format!("#j:{script}#").replace(&word, &word.replacen('-', "\\u002d", 1))

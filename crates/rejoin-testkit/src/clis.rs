@@ -1,5 +1,5 @@
-//! The coding CLIs under test, as `scripts/test` installed them. A new one is a file, and a line in
-//! `on_every_cli!`.
+//! The coding CLIs under test, as installed by `scripts/test`. A new one is a file, and its lines
+//! here: `mod`, `pub use`, and one in each of the two lists.
 
 use std::path::{Path, PathBuf};
 
@@ -18,69 +18,119 @@ pub use opencode::OPENCODE;
 pub const CLAUDE_OLD: &str = "2.1.197";
 pub const CLAUDE_NEW: &str = "2.1.325";
 
-/// What a test must know of a CLI.
+/// Runs each function on a world with every CLI.
+#[macro_export]
+macro_rules! on_every_cli {
+    ($($test:ident),+ $(,)?) => {
+        $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
+        $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
+        $crate::on_cli!(codex_0_166_0, CODEX_166, $($test),+);
+        $crate::on_cli!(opencode, OPENCODE, $($test),+);
+        $crate::on_cli!(gemini_0_61_0, GEMINI_061, $($test),+);
+    };
+}
+
+/// Runs each function on a world with every CLI; the slow CLIs only in the long run
+/// (`./scripts/test --long`).
+#[macro_export]
+macro_rules! on_every_quick_cli {
+    ($($test:ident),+ $(,)?) => {
+        $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
+        $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
+        $crate::on_cli!(codex_0_166_0, CODEX_166, $($test),+);
+        $crate::on_slow_cli!(opencode, OPENCODE, $($test),+);
+        $crate::on_slow_cli!(gemini_0_61_0, GEMINI_061, $($test),+);
+    };
+}
+
+#[macro_export]
+macro_rules! on_slow_cli {
+    ($module:ident, $cli:ident, $($test:ident),+ $(,)?) => {
+        mod $module {
+            $(#[test] #[ignore = "only with --long"] fn $test() {
+                let rejoin = env!("CARGO_BIN_EXE_rejoin");
+                $crate::World::of(rejoin, &$crate::$cli).map(super::$test);
+            })+
+        }
+    };
+}
+
+#[macro_export]
+macro_rules! on_cli {
+    ($module:ident, $cli:ident, $($test:ident),+ $(,)?) => {
+        mod $module {
+            $(#[test] fn $test() {
+                let rejoin = env!("CARGO_BIN_EXE_rejoin");
+                $crate::World::of(rejoin, &$crate::$cli).map(super::$test);
+            })+
+        }
+    };
+}
+
+/// Facts about a CLI that tests need.
 pub trait Cli: Sync {
     fn agent(&self) -> &'static str;
 
     fn version(&self) -> &'static str;
 
-    /// Beneath `node_modules` of its own folder.
+    /// Returns the program's path beneath `node_modules` of its own folder.
     fn program(&self) -> String;
 
-    /// What the tests ask for, and another of the same family.
+    /// Returns the model that tests use, and another one of the same family.
     fn models(&self) -> [&'static str; 2];
 
-    /// Environment and files, so that it talks to the world's model and to nobody else.
+    /// Prepares environment and files, so that the CLI talks only to the world's model.
     fn set_up(&self, world: &mut World) {
         let url = world.model.url.clone();
         self.point_at(world, &url);
     }
 
-    /// Makes it talk to another address.
+    /// Makes the CLI talk to another address.
     fn point_at(&self, world: &mut World, url: &str);
 
-    /// The main files of all its sessions beneath the private home.
+    /// Returns the main files of all its sessions beneath the private home.
     fn sessions(&self, world: &World) -> Vec<PathBuf>;
 
-    /// Is this the file of that session?
+    /// Returns true if this is the file of that session.
     fn is_of(&self, file: &Path, session: &str) -> bool {
         let name = file.file_stem().and_then(|stem| stem.to_str());
         name.is_some_and(|name| name.ends_with(session))
     }
 
-    /// The session that a command resumes.
+    /// Returns the session that a command resumes.
     fn resumed(&self, command: &[String]) -> Option<String> {
         after(command, "--resume")
     }
 
-    /// The session that a command begins, if the CLI is told.
+    /// Returns the session that a command begins, if the command names it.
     fn begun(&self, command: &[String]) -> Option<String> {
         after(command, "--session-id")
     }
 
-    /// Goes on with a session by hand, as its owner would; the command, ready to be run.
+    /// Returns the command with which a user continues a session with the CLI itself.
     fn by_hand(&self, session: &str, text: &str) -> Vec<String>;
 
-    /// What that needs in its environment.
+    /// Returns the environment for that command.
     fn by_hand_env(&self, _world: &World, _session: &str) -> Vec<(String, String)> {
         vec![]
     }
 
-    /// Uses the CLI as its owner does who has never heard of rejoin: begins a session, or goes on with
-    /// one of that kind.
+    /// Returns the command of a user who does not know rejoin: begins a session, or continues one
+    /// of that kind.
     fn alone(&self, session: Option<&str>, text: &str) -> Vec<String>;
 
-    /// What that needs in its environment.
+    /// Returns the environment for that command.
     fn alone_env(&self) -> Vec<(String, String)> {
         vec![]
     }
 
-    /// Does it say what a turn cost?
+    /// Returns true if the CLI reports the cost of a turn.
     fn knows_money(&self) -> bool {
         false
     }
 
-    /// What its stream holds once an answer has begun; none: it prints whole answers only.
+    /// Returns a text that its stream contains once an answer has begun. `None` if it prints only
+    /// whole answers.
     fn streaming(&self) -> Option<&'static str> {
         None
     }
@@ -91,7 +141,7 @@ fn after(command: &[String], flag: &str) -> Option<String> {
     command.get(at + 1).cloned()
 }
 
-/// Every file below a folder whose name ends so.
+/// Returns every file below a folder whose path ends with `ending`.
 pub(crate) fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = vec![];
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -105,14 +155,14 @@ pub(crate) fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns where the CLI is installed. Fails the test if it is not.
+/// Returns the installed program of the CLI. Fails the test if it is missing.
 pub(crate) fn installed(cli: &dyn Cli) -> PathBuf {
     let (agent, version) = (cli.agent(), cli.version());
     tool(&format!("{agent}-{version}"), &cli.program())
 }
 
-/// Where `scripts/test` installs.
-pub(crate) fn deps() -> PathBuf {
+/// Returns the folder into which `scripts/test` installs.
+pub fn deps() -> PathBuf {
     std::env::var_os("REJOIN_TEST_CLIS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.deps"),
         PathBuf::from,
@@ -136,7 +186,7 @@ pub(crate) fn needed(path: PathBuf, name: &str) -> PathBuf {
     path
 }
 
-/// The native binary of that version of Claude Code.
+/// Returns the native binary of that version of Claude Code.
 pub fn claude(version: &str) -> Option<PathBuf> {
     Some(installed(claude::of(version)))
 }

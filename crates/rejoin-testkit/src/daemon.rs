@@ -1,4 +1,4 @@
-//! A real daemon, and somebody who talks to it over HTTP.
+//! A real daemon, and an HTTP client for it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,19 +11,19 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// Nothing here takes longer than this.
+/// Timeout of every operation here.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// `rejoin serve` in a world of its own.
+/// A `rejoin serve` process with its own world.
 pub struct Daemon {
     child: Child,
-    /// `127.0.0.1:PORT`
+    /// Address such as `127.0.0.1:PORT`.
     pub address: String,
     pub token: String,
     log: PathBuf,
 }
 
-/// What it answered.
+/// An HTTP response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// An event as it was streamed.
+/// A streamed event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Streamed {
     pub id: i64,
@@ -53,13 +53,13 @@ pub struct Streamed {
 }
 
 impl World {
-    /// Starts the daemon; the first one makes a token for everything.
+    /// Starts the daemon. The first one creates a token with all rights.
     #[track_caller]
     pub fn serve(&self, more: &[&str]) -> Daemon {
         self.serve_logging(&self.data().join("test-log"), more)
     }
 
-    /// The same with its log in another file.
+    /// Starts the daemon with its log in another file.
     #[track_caller]
     pub fn serve_logging(&self, log: &Path, more: &[&str]) -> Daemon {
         let token = self.data().join("test-token");
@@ -102,7 +102,7 @@ impl World {
 }
 
 impl Daemon {
-    /// What daemons of this world wrote to stderr so far.
+    /// Returns the stderr output of the daemons of this world so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
@@ -111,13 +111,13 @@ impl Daemon {
         self.child.id() as i32
     }
 
-    /// As an out-of-memory killer would.
+    /// Kills the daemon as an out-of-memory killer would.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Until it has ended by itself.
+    /// Waits until the daemon has ended by itself.
     #[track_caller]
     pub fn wait_until_gone(mut self) {
         crate::wait_for("the daemon to end", 30, || {
@@ -125,7 +125,7 @@ impl Daemon {
         });
     }
 
-    /// As systemd would; its exit code.
+    /// Stops the daemon as systemd would. Returns its exit code.
     pub fn stop(mut self) -> i32 {
         crate::running::kill(self.pid(), "TERM");
         self.child.wait().unwrap().code().unwrap_or(-1)
@@ -141,7 +141,8 @@ impl Daemon {
         self.call("POST", path, &[], Some(body))
     }
 
-    /// With further header lines; one that names a header of its own takes its place.
+    /// Sends a request with further header lines. A given header replaces the default one of that
+    /// name.
     #[track_caller]
     pub fn call(&self, method: &str, path: &str, headers: &[&str], body: Option<&Value>) -> Answer {
         let body = body.map(ToString::to_string);
@@ -175,11 +176,11 @@ impl Daemon {
         lines.join("\r\n") + "\r\n\r\n"
     }
 
-    /// Bytes as they are.
+    /// Sends the bytes unchanged.
     #[track_caller]
     pub fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
-        // It may have answered, and hung up, before it has heard everything.
+        // The daemon may have answered and closed the connection before reading everything.
         let _heard = stream.write_all(request);
         let mut answer = vec![];
         let _until_it_hangs_up = stream.read_to_end(&mut answer);
@@ -215,7 +216,7 @@ impl Daemon {
         self.post("/api/send?wait=true", &body).ok()
     }
 
-    /// Watches events, from `after` on or only what is new.
+    /// Watches events, from `after` on, or only new ones.
     pub fn watch(&self, path: &str, after: Option<i64>) -> Watching {
         let last = after.map(|id| format!("Last-Event-ID: {id}"));
         let headers: Vec<&str> = last.iter().map(String::as_str).collect();
@@ -224,7 +225,7 @@ impl Daemon {
         stream.write_all(request.as_bytes()).unwrap();
         let (send, events) = channel();
         let mut lines = BufReader::new(stream.try_clone().unwrap());
-        // What is new from here on is heard of.
+        // From here on, new events are received.
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             assert!(lines.read_line(&mut head).unwrap_or(0) > 0, "{head}");
@@ -254,7 +255,7 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
-    /// It ends as it is meant to, with what rests; one that does not is killed.
+    /// Stops the daemon regularly, including its idle processes. Kills it if it does not stop.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             crate::running::kill(self.pid(), "TERM");
@@ -269,20 +270,20 @@ impl Drop for Daemon {
     }
 }
 
-/// Somebody who listens.
+/// A client that receives events.
 pub struct Watching {
     events: Receiver<Streamed>,
     stream: TcpStream,
 }
 
 impl Watching {
-    /// The next event.
+    /// Returns the next event.
     #[track_caller]
     pub fn next(&self) -> Streamed {
         self.events.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// All up to the first that fits, which is the last of them.
+    /// Returns all events up to the first that fits, inclusive.
     #[track_caller]
     pub fn until(&self, fits: impl Fn(&Streamed) -> bool) -> Vec<Streamed> {
         let mut seen = vec![];
@@ -294,7 +295,7 @@ impl Watching {
         }
     }
 
-    /// All that came until the daemon hung up, or for so long.
+    /// Returns all events until the daemon closes the connection, or none comes for that time.
     pub fn rest(&self, within: Duration) -> Vec<Streamed> {
         let mut seen = vec![];
         loop {

@@ -1,5 +1,4 @@
-//! A proxy on loopback that spoils requests as it is told: one fault for each request, in order, and
-//! then none.
+//! A proxy on loopback that injects faults: one for each request, in order, and then none.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -9,31 +8,31 @@ use std::thread;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is passed on as it is.
+    /// Passes the request on unchanged.
     None,
-    /// The connection is closed before anything is read.
+    /// Reads the request and closes the connection without an answer.
     Refuse,
-    /// The request reaches the server, its answer nobody.
+    /// The request reaches the server, but its answer gets lost.
     LoseAnswer,
-    /// This status instead.
+    /// Answers with this status instead.
     Status(u16),
-    /// Half of the answer's body, then the connection is closed.
+    /// Sends half of the answer's body, then closes the connection.
     Truncate,
-    /// A bit of the answer's body is another.
+    /// Flips a bit in the answer's body.
     Flip,
-    /// No answer as long as the client waits.
+    /// Sends no answer as long as the client waits.
     Stall,
 }
 
 pub struct Faulty {
     pub endpoint: String,
     faults: Arc<Mutex<VecDeque<Fault>>>,
-    /// First lines of the requests that came.
+    /// First lines of the received requests.
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Faulty {
-    /// In front of what listens at `endpoint`.
+    /// Starts a proxy in front of the server at `endpoint`.
     pub fn before(endpoint: &str) -> Self {
         let upstream = endpoint.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -56,17 +55,17 @@ impl Faulty {
         }
     }
 
-    /// For the next requests, one each.
+    /// Adds faults for the next requests, one each.
     pub fn then(&self, faults: &[Fault]) {
         self.faults.lock().unwrap().extend(faults);
     }
 
-    /// What came since the last time this was asked.
+    /// Returns the requests since the last call.
     pub fn seen(&self) -> Vec<String> {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
 
-    /// Faults that nobody has met yet are taken back.
+    /// Drops the faults that no request has met yet.
     pub fn clear(&self) {
         self.faults.lock().unwrap().clear();
     }
@@ -95,7 +94,7 @@ fn serve(
             return;
         }
         Fault::Stall => {
-            // Until the client gives up.
+            // Waits until the client gives up.
             let _gone = client.read(&mut [0; 1]);
             return;
         }
@@ -123,7 +122,7 @@ fn serve(
     let _gone = client.shutdown(Shutdown::Both);
 }
 
-/// The whole answer of the server.
+/// Returns the whole answer of the server.
 fn passed_on(upstream: &str, head: &str, body: &[u8]) -> Option<Vec<u8>> {
     let mut server = TcpStream::connect(upstream).ok()?;
     let lines = head.trim_end().split("\r\n");

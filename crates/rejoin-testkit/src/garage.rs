@@ -1,5 +1,5 @@
-//! Garage, an S3 server that is used in earnest: it compares signatures. For the long run; one node,
-//! one bucket, on loopback, as long as the test lasts.
+//! Garage, an S3 server for production use: it checks signatures. For the long run: one node and
+//! one bucket on loopback, as long as the test lasts.
 
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ pub struct Garage {
 }
 
 impl Garage {
-    /// Never none: a test without Garage fails. Only the long run needs it, and `scripts/test --long` installs it.
+    /// Starts Garage. Never returns `None`: a test without Garage fails. Only the long run needs
+    /// it, and `scripts/test --long` installs it.
     pub fn start() -> Option<Self> {
         let program = deps().join("garage-2.5.0/bin/garage");
         assert!(

@@ -1,6 +1,5 @@
-//! Test only: a world of its own for each test. A private home, a folder, a scripted model on
-//! loopback, the real binary and real CLIs; and the question every test asks: what was the model
-//! shown?
+//! Test only: a separate world for each test, with a private home, a folder, a scripted model on
+//! loopback, the real binary and real CLIs. Every test asks which messages the model received.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,54 +28,6 @@ macro_rules! on_both_claudes {
     };
 }
 
-/// Runs each function on a world with every CLI.
-#[macro_export]
-macro_rules! on_every_cli {
-    ($($test:ident),+ $(,)?) => {
-        $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
-        $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
-        $crate::on_cli!(codex_0_166_0, CODEX_166, $($test),+);
-        $crate::on_cli!(opencode, OPENCODE, $($test),+);
-        $crate::on_cli!(gemini_0_61_0, GEMINI_061, $($test),+);
-    };
-}
-
-/// The same, with the CLIs that take their time only in the long run (`./scripts/test --long`).
-#[macro_export]
-macro_rules! on_every_quick_cli {
-    ($($test:ident),+ $(,)?) => {
-        $crate::on_cli!(claude_2_1_197, CLAUDE_197, $($test),+);
-        $crate::on_cli!(claude_2_1_325, CLAUDE_325, $($test),+);
-        $crate::on_cli!(codex_0_166_0, CODEX_166, $($test),+);
-        $crate::on_slow_cli!(opencode, OPENCODE, $($test),+);
-        $crate::on_slow_cli!(gemini_0_61_0, GEMINI_061, $($test),+);
-    };
-}
-
-#[macro_export]
-macro_rules! on_slow_cli {
-    ($module:ident, $cli:ident, $($test:ident),+ $(,)?) => {
-        mod $module {
-            $(#[test] #[ignore = "only with --long"] fn $test() {
-                let rejoin = env!("CARGO_BIN_EXE_rejoin");
-                $crate::World::of(rejoin, &$crate::$cli).map(super::$test);
-            })+
-        }
-    };
-}
-
-#[macro_export]
-macro_rules! on_cli {
-    ($module:ident, $cli:ident, $($test:ident),+ $(,)?) => {
-        mod $module {
-            $(#[test] fn $test() {
-                let rejoin = env!("CARGO_BIN_EXE_rejoin");
-                $crate::World::of(rejoin, &$crate::$cli).map(super::$test);
-            })+
-        }
-    };
-}
-
 mod chronicle;
 mod clis;
 mod daemon;
@@ -96,10 +47,7 @@ mod words;
 mod world;
 
 pub use chronicle::{Chronicle, Continued, answering, costing, steps};
-pub use clis::{
-    CLAUDE_20, CLAUDE_197, CLAUDE_325, CLAUDE_NEW, CLAUDE_OLD, CODEX_166, CODEX_TOOLS, Cli,
-    GEMINI_061, OPENCODE, claude,
-};
+pub use clis::*;
 pub use daemon::{Answer, Daemon, Streamed, Watching};
 pub use faulty::{Fault, Faulty};
 pub use garage::Garage;
@@ -108,7 +56,7 @@ pub use pg::{Database, PgServer, database};
 pub use pgbouncer::PgBouncer;
 pub use procs::{marked, wait_for};
 pub use python::python_tool;
-pub use running::kill;
+pub use running::{kill, stop};
 pub use s3::{S3, free_port};
 pub use sql::{Locked, sql};
 pub use talk::Talk;

@@ -1,4 +1,4 @@
-//! The scripted model in a thread of its own, for tests that are not async.
+//! The scripted model in its own thread, for tests that are not async.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -29,7 +29,7 @@ pub fn runs(command: &str) -> Step {
     }
 }
 
-/// An answer of `chunks` pieces, one every 100 ms.
+/// Returns an answer of `chunks` pieces, one every 100 ms.
 pub fn slowly(text: &str, chunks: usize) -> Step {
     Step {
         chunks: Some(chunks),
@@ -49,7 +49,7 @@ impl Model {
         Self::with(BTreeMap::new())
     }
 
-    /// With scripts of the test's own.
+    /// Starts the model with scripts of the test.
     pub fn scripted<const N: usize>(more: [(&str, Script); N]) -> Self {
         Self::with(more.map(|(name, script)| (name.to_owned(), script)).into())
     }
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// What the model was asked so far.
+    /// Returns the requests to the model so far.
     pub fn requests(&self) -> Vec<Request> {
         let (tell, told) = mpsc::channel();
         self.asks.send(Ask::Requests(tell)).unwrap();

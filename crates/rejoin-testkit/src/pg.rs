@@ -1,7 +1,7 @@
-//! PostgreSQL servers of the tests' own: never one that runs on this machine already.
+//! PostgreSQL servers for tests. A server that already runs on this machine is never used.
 //!
-//! Each hangs under a small shell that waits for its stdin to end: however a test process goes, its
-//! servers stop and their folders are removed.
+//! Each server runs under a small shell that waits for the end of its stdin. However a test process
+//! ends, its servers stop and their folders are removed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -12,8 +12,8 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::clis::needed;
 
-/// `$1`: folder; `$2`: the programs; `$3`: a port, or nothing; `$4`: a password, or nothing; `$5`: the name
-/// in a certificate, or nothing. One word per line tells it what to do; each is answered with one.
+/// `$1`: folder; `$2`: the programs; `$3`: a port, or empty; `$4`: a password, or empty; `$5`: the
+/// name in a certificate, or empty. Reads one command per line and answers each with one word.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
 dir=$1 bin=$2 port=$3 password=$4 name=$5
@@ -61,24 +61,24 @@ stop immediate
 cd /; rm -rf "$dir"
 "#;
 
-/// A server that lives as long as this, and no longer than the test process.
+/// A server that lives as long as this value, and no longer than the test process.
 pub struct PgServer {
     dir: PathBuf,
     bin: PathBuf,
     port: Option<u16>,
     password: Option<String>,
     guard: Mutex<(ChildStdin, BufReader<std::process::ChildStdout>)>,
-    /// Waits for itself: it goes when its stdin ends.
+    /// Not waited for: it exits when its stdin ends.
     _shell: Child,
 }
 
-/// A schema of one test on the server of this test process; dropped with it.
+/// A schema for one test on the server of this test process. Dropped with this value.
 pub struct Database {
     pub url: String,
     name: String,
 }
 
-/// An empty database for one test. Never none: a test without PostgreSQL fails.
+/// Creates an empty database for one test. Never returns `None`: a test without PostgreSQL fails.
 pub fn database() -> Option<Database> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let server = shared()?;
@@ -91,13 +91,13 @@ pub fn database() -> Option<Database> {
 }
 
 impl Database {
-    /// Runs a statement in it, gives what it says, one row per line.
+    /// Runs a statement in it and returns the output, one row per line.
     pub fn psql(&self, statement: &str) -> String {
         let server = shared().unwrap();
         server.psql(&format!("set search_path = {}; {statement}", self.name))
     }
 
-    /// The name of its schema.
+    /// Returns the name of its schema.
     pub fn schema(&self) -> &str {
         &self.name
     }
@@ -110,7 +110,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if let Some(server) = shared() {
-            // Whoever still uses it is not waited for.
+            // Does not wait for connections that still use it.
             let statement = format!("set lock_timeout = '2s'; drop schema {} cascade", self.name);
             drop(server.command(&statement).output());
         }
@@ -123,23 +123,23 @@ fn shared() -> Option<&'static PgServer> {
 }
 
 impl PgServer {
-    /// Never none: a test without PostgreSQL fails.
+    /// Starts a server. Never returns `None`: a test without PostgreSQL fails.
     pub fn start() -> Option<Self> {
         Some(Self::start_with(None, None))
     }
 
-    /// On a port of loopback, for whoever knows the password.
+    /// Starts a server on a loopback port, with a password.
     pub fn with_password(password: &str) -> Option<Self> {
         Some(Self::start_with(Some(password), None))
     }
 
-    /// The same with a certificate for that name, signed by [`PgServer::authority`]. Without TLS nobody
-    /// gets in.
+    /// Starts a server with a password and a certificate for that name, signed by
+    /// [`PgServer::authority`]. It accepts only TLS connections.
     pub fn with_certificate(password: &str, name: &str) -> Option<Self> {
         Some(Self::start_with(Some(password), Some(name)))
     }
 
-    /// Who signed its certificate.
+    /// Returns the certificate of the authority that signed the server's certificate.
     pub fn authority(&self) -> PathBuf {
         self.dir.join("ca.crt")
     }
@@ -150,7 +150,7 @@ impl PgServer {
             let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             free.local_addr().unwrap().port()
         });
-        // A socket's path is short, and everybody may pass through this folder.
+        // The path of a socket must be short, and every user can enter this folder.
         let dir = tempfile::Builder::new()
             .prefix("rj-pg-")
             .tempdir_in("/tmp")
@@ -165,7 +165,7 @@ impl PgServer {
             .arg(name.unwrap_or_default())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Ctrl-C is for the tests; it must outlive them.
+            // Ctrl-C is for the tests; this shell must outlive them.
             .process_group(0)
             .spawn()
             .unwrap();
@@ -196,17 +196,17 @@ impl PgServer {
         }
     }
 
-    /// Where its socket is.
+    /// Returns the folder of its socket.
     pub(crate) fn folder(&self) -> &std::path::Path {
         &self.dir
     }
 
-    /// As its administrator would.
+    /// Stops the server as its administrator would.
     pub fn stop(&self) {
         self.tell("stop");
     }
 
-    /// As a power cut would.
+    /// Stops the server as a power cut would.
     pub fn crash(&self) {
         self.tell("crash");
     }
@@ -223,7 +223,7 @@ impl PgServer {
         assert_eq!(answer, "done\n");
     }
 
-    /// Runs a script, whose statements may fail, and returns what it prints.
+    /// Runs a script, whose statements may fail, and returns its output.
     pub fn script(&self, script: &str) -> String {
         let file = self.dir.join("script.sql");
         fs_err::write(&file, script).unwrap();
@@ -232,7 +232,7 @@ impl PgServer {
         String::from_utf8(psql.output().unwrap().stdout).unwrap()
     }
 
-    /// Runs a statement, gives what it says, one row per line.
+    /// Runs a statement and returns the output, one row per line.
     #[track_caller]
     pub fn psql(&self, statement: &str) -> String {
         let done = self.command(statement).output().unwrap();
@@ -255,7 +255,7 @@ impl PgServer {
     }
 }
 
-/// Returns the folder with the programs of the newest version here. Fails the test if there is none.
+/// Returns the program folder of the newest installed version. Fails the test if there is none.
 fn installed() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql");
     let newest = versions

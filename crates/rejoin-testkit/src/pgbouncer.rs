@@ -1,4 +1,4 @@
-//! PgBouncer in front of a server of the tests' own. It ends with the test process, as that does.
+//! PgBouncer in front of a test's own server. Like the server, it ends with the test process.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use crate::clis::needed;
 use crate::pg::PgServer;
 
-/// `$1`: its folder. It goes when the stdin of this shell ends.
+/// `$1`: its folder. PgBouncer stops when the stdin of this shell ends.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
 cd "$1" || exit 1
@@ -19,15 +19,16 @@ wait
 cd /; rm -rf "$1"
 "#;
 
-/// A pooler that lives as long as this.
+/// A pooler that lives as long as this value.
 pub struct PgBouncer {
     port: u16,
-    /// Goes when its stdin ends.
+    /// Exits when its stdin ends.
     _shell: Child,
 }
 
 impl PgBouncer {
-    /// Never none: a test without PgBouncer fails. `mode`: `session` or `transaction`.
+    /// Starts PgBouncer. Never returns `None`: a test without PgBouncer fails. `mode`: `session` or
+    /// `transaction`.
     pub fn before(server: &PgServer, mode: &str, more: &str) -> Option<Self> {
         needed("/usr/sbin/pgbouncer".into(), "PgBouncer");
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

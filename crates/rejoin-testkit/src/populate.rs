@@ -1,8 +1,10 @@
-//! Fills a store with many conversations, to measure what does not depend on how much is stored.
+//! Fills a store with many conversations, to measure operations that must not depend on the amount
+//! of data.
 //!
-//! Rows are made here and written past the store's code, which would take hours. They are what that
-//! code would have written: ids by time, places, scope values, sums. Sessions are all retired, so that
-//! a turn in such a conversation starts a new one with the transcript.
+//! Rows are generated here and written without the store's code, which would take hours. They equal
+//! the rows that the store's code would have written: ids by time, positions, scope values, sums.
+//! All sessions are retired, so a turn in one of these conversations starts a new one with the
+//! transcript.
 
 mod rows;
 mod sink;
@@ -13,38 +15,38 @@ use rejoin_core::{AgentName, ConversationId, Handle};
 
 pub use sink::{Cell, Server};
 
-/// How much to make.
+/// Amount of data to generate.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
     pub conversations: u64,
-    /// In each of them; an even number.
+    /// Messages per conversation; an even number.
     pub messages: u64,
-    /// Turns of one more conversation, whose key is `long`.
+    /// Turns of one additional conversation, whose key is `long`.
     pub long: u64,
 }
 
-/// A word of every second message.
+/// Word in every second message.
 pub const COMMON: &str = "common";
-/// A word of every hundredth message.
+/// Word in every hundredth message.
 pub const MIDDLING: &str = "middling";
-/// A word of every thousandth message.
+/// Word in every thousandth message.
 pub const RARE: &str = "rarely";
-/// Conversations of another namespace: one in so many.
+/// Ratio of conversations in another namespace: one in this many.
 pub const OTHERS: u64 = 10;
 
 const AGENTS: [&str; 4] = ["demo", "claude", "codex", "opencode"];
-/// Of the first row, in milliseconds since 1970.
+/// Time of the first row, in milliseconds since 1970.
 const BEGIN: u64 = 1_760_000_000_000;
 
 impl Population {
-    /// Fills a database file that `rejoin` has made, and that holds nothing yet.
+    /// Fills an empty database file that `rejoin` has created.
     pub fn fill_sqlite(&self, file: &Path) -> rusqlite::Result<()> {
         let mut sink = sink::File::open(file)?;
         self.each(|table, row| sink.put(table, row))?;
         sink.finish()
     }
 
-    /// The same for a schema on a server.
+    /// Fills an empty schema on a server.
     pub fn fill_postgres(&self, server: &Server) -> std::io::Result<()> {
         let mut sink = sink::Copy::new(server)?;
         self.each(|table, row| sink.put(table, row))?;
@@ -72,7 +74,7 @@ impl Population {
     }
 }
 
-/// One conversation.
+/// Properties of a conversation to generate.
 struct Shape {
     n: u64,
     turns: u64,

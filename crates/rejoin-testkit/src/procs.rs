@@ -1,11 +1,11 @@
-//! Waiting for something to become true, and looking for processes that should be gone.
+//! Waits for conditions, and searches processes that should be gone.
 
 use std::time::{Duration, Instant};
 
-/// Waits until `ready` gives something, at most `seconds`.
+/// Waits until `ready` returns a value, for at least 90 seconds or `seconds` if that is more.
 #[track_caller]
 pub fn wait_for<T>(what: &str, seconds: u64, mut ready: impl FnMut() -> Option<T>) -> T {
-    // A machine with much else to do is slow, not wrong.
+    // A busy machine is slow, not wrong.
     let deadline = Instant::now() + Duration::from_secs(seconds.max(90));
     loop {
         if let Some(value) = ready() {
@@ -16,7 +16,7 @@ pub fn wait_for<T>(what: &str, seconds: u64, mut ready: impl FnMut() -> Option<T
     }
 }
 
-/// Living processes (pid, command line) whose environment has `NAME=VALUE`.
+/// Returns the live processes (pid, command line) whose environment contains `NAME=VALUE`.
 pub fn marked(name_value: &str) -> Vec<(i32, String)> {
     let wanted = name_value.as_bytes();
     let mut found = vec![];

@@ -1,4 +1,4 @@
-//! A turn from outside: its processes while it runs, and what the store shows of it.
+//! A turn seen from outside: its processes while it runs, and its stored state.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,21 +17,33 @@ pub fn kill(pid: i32, signal: &str) {
     assert!(sent.unwrap().success(), "kill -{signal} {pid}");
 }
 
+/// Stops a process that this test started, and waits until it is stopped. A signal that ends the process
+/// would still reach it before.
+#[track_caller]
+pub fn stop(pid: i32) {
+    kill(pid, "STOP");
+    wait_for("the process to stop", 30, || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, after_name) = stat.rsplit_once(") ")?;
+        after_name.starts_with('T').then_some(())
+    });
+}
+
 impl World {
-    /// The conversation `k` as `show --json` prints it.
+    /// Returns the conversation `k` as `show --json` prints it.
     #[track_caller]
     pub fn show(&self) -> Value {
         self.run(&["show", "--json", "k"]).ok().json()
     }
 
-    /// The newest turn of `k`.
+    /// Returns the newest turn of `k`.
     #[track_caller]
     pub fn last_turn(&self) -> Value {
         let shown = self.show();
         shown["turns"].as_array().unwrap().last().unwrap().clone()
     }
 
-    /// Role, state and text of each message of `k`, in order.
+    /// Returns role, state and text of each message of `k`, in order.
     #[track_caller]
     pub fn messages(&self) -> Vec<(String, String, String)> {
         let text = |m: &Value, name: &str| m[name].as_str().unwrap_or_default().to_owned();
@@ -43,17 +55,17 @@ impl World {
             .collect()
     }
 
-    /// The shim of the only turn that runs.
+    /// Returns the shim of the only running turn.
     pub fn shim(&self) -> Option<i32> {
         self.pid_of(|command| command.starts_with("rejoin shim "))
     }
 
-    /// The agent's CLI in the only turn that runs.
+    /// Returns the agent's CLI in the only running turn.
     pub fn cli(&self) -> Option<i32> {
         self.clis().first().copied()
     }
 
-    /// Every process of the agent's CLI.
+    /// Returns every process of the agent's CLI.
     pub fn clis(&self) -> Vec<i32> {
         let bin = format!("{} ", self.bin().display());
         let script = format!("node {bin}");
@@ -63,7 +75,7 @@ impl World {
         found.map(|(pid, _)| pid).collect()
     }
 
-    /// A process whose command line contains this.
+    /// Returns a process whose command line matches.
     pub fn pid_of(&self, is_it: impl Fn(&str) -> bool) -> Option<i32> {
         self.leftovers()
             .into_iter()
@@ -71,8 +83,8 @@ impl World {
             .map(|(pid, _)| pid)
     }
 
-    /// Nothing of this world runs any more and no turn's folder is left. A shim that has said how
-    /// its turn ended may need a moment to go.
+    /// Asserts that no process of this world runs any more and no turn's folder is left. A shim
+    /// that has reported the end of its turn may need a moment to exit.
     #[track_caller]
     pub fn assert_quiet(&self) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(3);
@@ -83,7 +95,7 @@ impl World {
         assert_eq!(self.turn_folders(), Vec::<PathBuf>::new());
     }
 
-    /// Folders of turns that are not cleaned up.
+    /// Returns the folders of turns that are not cleaned up.
     pub fn turn_folders(&self) -> Vec<PathBuf> {
         let folders = std::fs::read_dir(self.data().join("turns"));
         folders
@@ -94,7 +106,7 @@ impl World {
             .collect()
     }
 
-    /// The stored events of a turn that was sent with this idempotency key and has ended.
+    /// Returns the stored events of a turn that was sent with this idempotency key and has ended.
     #[track_caller]
     pub fn events(&self, n: usize, script: &str, key: &str) -> Vec<Value> {
         let replayed = self.send(n, script, &["--stream", "--idempotency-key", key]);
@@ -105,7 +117,7 @@ impl World {
             .collect()
     }
 
-    /// Waits until the model was asked something that contains this.
+    /// Waits until the model has received a request that contains this word.
     #[track_caller]
     pub fn wait_until_asked(&self, word: &str) {
         wait_for("the model to be asked", 20, || {
@@ -114,14 +126,14 @@ impl World {
         });
     }
 
-    /// Writes a program.
+    /// Writes an executable script.
     pub fn script(&self, path: &Path, text: &str) {
         std::fs::write(path, text).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(path, mode).unwrap();
     }
 
-    /// The running CLI has printed this.
+    /// Returns true if the running CLI has printed this word.
     pub fn printed(&self, word: &str) -> bool {
         let attempts = self
             .turn_folders()

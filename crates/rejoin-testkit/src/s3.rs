@@ -1,4 +1,4 @@
-//! A server that speaks S3, on loopback, as long as the test lasts.
+//! An S3 server on loopback, for the duration of a test.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use crate::clis::tool;
 use crate::procs::wait_for;
 
-/// The one that s3rver knows. It does not compare signatures; Garage does, in the long run.
+/// Key that s3rver knows. It does not check signatures; Garage does, in the long run.
 const KEY: &str = "S3RVER";
 const BUCKET: &str = "chunks-of-tests";
 
-/// Holds one bucket.
+/// A server with one bucket.
 pub struct S3 {
     process: Child,
     folder: tempfile::TempDir,
@@ -19,7 +19,7 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// Never none: a test without the server fails.
+    /// Starts the server. Never returns `None`: a test without it fails.
     pub fn start() -> Option<Self> {
         let program = tool("s3rver-3.7.1", ".bin/s3rver");
         let folder = tempfile::tempdir().unwrap();
@@ -52,7 +52,8 @@ impl S3 {
         format!("s3://{BUCKET}/some/prefix")
     }
 
-    /// Variables that make a rejoin use it, at that endpoint: its own, or one in front of it.
+    /// Returns the variables that make rejoin use it at that endpoint: its own, or a proxy in front
+    /// of it.
     pub fn variables(&self, endpoint: &str) -> [(&'static str, String); 4] {
         [
             ("REJOIN_BLOBS_URL", self.url()),
@@ -62,7 +63,7 @@ impl S3 {
         ]
     }
 
-    /// The bodies of its objects, as they lie on its disk.
+    /// Returns the files of its objects' bodies.
     pub fn bodies(&self) -> Vec<PathBuf> {
         let mut found = vec![];
         files(self.folder.path(), &mut found);
@@ -83,7 +84,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// One that nobody listens on now.
+/// Returns a port that is free now.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

@@ -1,10 +1,10 @@
-//! Changes the database in which a CLI keeps a session.
+//! Changes databases: those in which CLIs keep sessions, and stores.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
-/// What a store knows of binaries: identity, agent, facts.
+/// Returns the binaries that a store knows: identity, agent, facts.
 pub(crate) fn binaries(store: &Path) -> Vec<[String; 3]> {
     if !store.exists() {
         return vec![];
@@ -17,7 +17,7 @@ pub(crate) fn binaries(store: &Path) -> Vec<[String; 3]> {
     rows.unwrap().collect::<rusqlite::Result<_>>().unwrap()
 }
 
-/// Makes a store know those as well.
+/// Adds known binaries to a store.
 pub(crate) fn add_binaries(store: &Path, known: &[[String; 3]]) {
     let at = Connection::open(store).unwrap();
     for row in known {
@@ -29,7 +29,7 @@ pub(crate) fn add_binaries(store: &Path, known: &[[String; 3]]) {
     }
 }
 
-/// One statement; what it changed is in the file itself afterwards.
+/// Runs a statement. Its changes are in the file itself afterwards, not in the log.
 pub fn sql(file: &Path, statement: &str) {
     let at = Connection::open(file).unwrap();
     at.execute_batch(&format!("{statement}; pragma wal_checkpoint(truncate)"))

@@ -1,4 +1,4 @@
-//! A conversation that keeps book of what the model must be shown.
+//! A conversation that records the messages that the model must receive.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::chronicle::{assert_same_told, foreseen};
 use crate::words::{answer, assert_shown, texts, user};
 use crate::world::{Done, World};
 
-/// What the model must be shown, and how many of the messages never got an answer.
+/// The words that the model must receive, and the number of messages without an answer.
 pub struct Talk {
     pub world: World,
     pub words: Vec<String>,
@@ -25,8 +25,8 @@ impl Talk {
         }
     }
 
-    /// A turn that succeeds; the model is shown everything once. It goes as `explain --next` says
-    /// before, also after one that failed, unless it has to wait for something else first.
+    /// Sends a turn that succeeds; the model receives every word once. It must match the prediction
+    /// of `explain --next`, also after a failed turn, unless it has to wait for another turn first.
     #[track_caller]
     pub fn good(&mut self, verdict: &str, more: &[&str]) -> Value {
         let foreseen = self.foreseen(more);
@@ -66,7 +66,7 @@ impl Talk {
         turn
     }
 
-    /// What `explain --next` says, if nothing is to happen before the turn runs.
+    /// Returns the output of `explain --next`, unless another turn must end first.
     #[track_caller]
     fn foreseen(&self, more: &[&str]) -> Option<Value> {
         if self.words.is_empty() || self.world.show()["conversation"]["state"] != "idle" {
@@ -75,7 +75,7 @@ impl Talk {
         foreseen(&self.world, more).filter(|next| next["reason"] != "in_use")
     }
 
-    /// A turn that fails; its message is kept, and nothing it printed is taken for an answer.
+    /// Sends a turn that fails. Its message is kept, and none of its output becomes an answer.
     #[track_caller]
     pub fn bad(&mut self, script: &str, more: &[&str], expected: (&str, &str, i32)) -> Value {
         self.n += 1;

@@ -1,18 +1,19 @@
-//! Every message carries a word of its own; every turn must show the model each of them once.
+//! Marker words: every message contains its own, and every turn must show each of them to the model
+//! once.
 
 use rejoin_model::Request;
 
-/// The word in user message N.
+/// Returns the word of user message `n`.
 pub fn user(n: usize) -> String {
     format!("userword-{n}-end")
 }
 
-/// The word in the answer to it.
+/// Returns the word of the answer to user message `n`.
 pub fn answer(n: usize) -> String {
     format!("answerword-{n}-end")
 }
 
-/// The words of messages `1..=n`, each with its answer.
+/// Returns the words of these turns, each message with its answer.
 pub fn said(turns: impl IntoIterator<Item = usize>) -> Vec<String> {
     turns
         .into_iter()
@@ -20,7 +21,7 @@ pub fn said(turns: impl IntoIterator<Item = usize>) -> Vec<String> {
         .collect()
 }
 
-/// Every word of ours in a text, in order.
+/// Returns every marker word in a text, in order.
 pub fn words_in(text: &str) -> Vec<String> {
     let mut found = vec![];
     for (at, _) in text.match_indices("word-") {
@@ -39,14 +40,14 @@ pub fn words_in(text: &str) -> Vec<String> {
     found
 }
 
-/// The request shows exactly these words, each once and in this order, and no other of ours.
+/// Asserts that the request contains exactly these words, each once and in this order.
 #[track_caller]
 pub fn assert_shown(request: &Request, words: &[String]) {
     let body = request.history().to_string();
     assert_eq!(words_in(&body), words, "in {body}");
 }
 
-/// Everything the request says in words, as the model reads it.
+/// Returns all text of a request, as the model reads it.
 pub fn texts(request: &Request) -> String {
     fn collect(value: &serde_json::Value, into: &mut Vec<String>) {
         match value {

@@ -1,4 +1,4 @@
-//! One test's world: home, folder, model, and the real `rejoin`.
+//! The world of one test: home, folder, model, and the real `rejoin`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,24 +16,25 @@ use crate::pg::{Database, database};
 use crate::sql::{add_binaries, binaries};
 use crate::words::user;
 
-/// Not one of `REJOIN_…`: those are kept from the CLIs, whose processes are looked for too.
+/// Not a `REJOIN_…` variable: these are removed for the CLIs, whose processes must be found too.
 const MARK: &str = "WORLD_OF_TEST";
 
-/// A private place for one test. The marker in the environment finds every process it caused.
+/// A private environment for one test. The marker in its variables finds every process that it
+/// caused.
 pub struct World {
     dir: tempfile::TempDir,
-    /// Where home, folder and data of today's machine are.
+    /// Folder that contains home, working folder and data of the current machine.
     at: PathBuf,
     rejoin: PathBuf,
     pub model: Model,
     pub env: BTreeMap<String, String>,
-    /// The agent of this world.
+    /// Agent of this world.
     pub cli: &'static dyn Cli,
-    /// Its store, if that is on a server.
+    /// Store of this world, if it is on a server.
     pub database: Option<Database>,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Done {
     pub code: i32,
@@ -98,22 +99,23 @@ impl World {
         world
     }
 
-    /// With Claude Code of that version as the agent. Never none: a test without it fails.
+    /// Creates a world with this version of Claude Code. Never returns `None`: a test without it
+    /// fails.
     pub fn claude(rejoin: &str, version: &str) -> Option<Self> {
         Self::claude_with(rejoin, version, Model::start)
     }
 
-    /// The same with scripts of the test's own.
+    /// Creates a world with this version of Claude Code and a model with scripts of the test.
     pub fn claude_with(rejoin: &str, version: &str, model: impl FnOnce() -> Model) -> Option<Self> {
         Self::with(rejoin, claude_of(version), model)
     }
 
-    /// With this CLI as the agent. Never none: a test without it fails.
+    /// Creates a world with this CLI. Never returns `None`: a test without it fails.
     pub fn of(rejoin: &str, cli: &'static dyn Cli) -> Option<Self> {
         Self::with(rejoin, cli, Model::start)
     }
 
-    /// The same with scripts of the test's own.
+    /// Creates a world with this CLI and a model with scripts of the test.
     pub fn with(
         rejoin: &str,
         cli: &'static dyn Cli,
@@ -126,7 +128,8 @@ impl World {
         Some(world)
     }
 
-    /// With all of these CLIs as agents, the first as the default. Never none: a test without one of them fails.
+    /// Creates a world with all of these CLIs, the first as the default. Never returns `None`: a
+    /// test without one of them fails.
     pub fn of_all(rejoin: &str, clis: &[&'static dyn Cli], model: Model) -> Option<Self> {
         let bins: Vec<PathBuf> = clis.iter().map(|cli| installed(*cli)).collect();
         let mut world = Self::with_model(rejoin, model);
@@ -140,8 +143,8 @@ impl World {
         Some(world)
     }
 
-    /// Keeps its store on a PostgreSQL server from now on; what is known of binaries comes along. None:
-    /// there is no server.
+    /// Moves the store to a PostgreSQL server and keeps the facts about binaries. Never returns
+    /// `None`: a test without PostgreSQL fails.
     pub fn on_server(mut self) -> Option<Self> {
         let database = database()?;
         let known = binaries(&self.data().join("rejoin.db"));
@@ -155,7 +158,7 @@ impl World {
         Some(self)
     }
 
-    /// The server that keeps its store, if there is one.
+    /// Returns the server of its store, if there is one.
     pub fn database(&self) -> Option<crate::populate::Server> {
         let database = self.database.as_ref()?;
         Some(crate::populate::Server {
@@ -171,13 +174,13 @@ impl World {
         self.use_bin(bin);
     }
 
-    /// Another program is to answer for the agent.
+    /// Selects another program for the agent.
     pub fn use_bin(&mut self, bin: &Path) {
         let name = self.bin_variable();
         self.env.insert(name, bin.to_str().unwrap().into());
     }
 
-    /// The program that answers for the agent.
+    /// Returns the program of the agent.
     pub fn bin(&self) -> PathBuf {
         self.env[&self.bin_variable()].clone().into()
     }
@@ -207,7 +210,8 @@ impl World {
         self.at.join("data")
     }
 
-    /// Goes to another machine: another home, folder and data, the same store. Empty: the first.
+    /// Moves to another machine: another home, folder and data, the same store. Empty: the first
+    /// machine.
     pub fn go_to(&mut self, machine: &str) {
         if !self.env.contains_key("REJOIN_DATABASE_URL") {
             let file = self.data().join("rejoin.db");
@@ -228,7 +232,7 @@ impl World {
         self.cli.set_up(self);
     }
 
-    /// The home of the agents and the folder are gone; the store is all that is left.
+    /// Deletes the home of the agents and the folder; only the store is left.
     pub fn lose_the_machine(&mut self) {
         for folder in [self.home(), self.work()] {
             std::fs::remove_dir_all(&folder).unwrap();
@@ -245,7 +249,7 @@ impl World {
         self.env.remove(name);
     }
 
-    /// From here on it is as if no session had ever been saved.
+    /// Disables snapshots from now on.
     pub fn without_snapshots(&mut self) {
         self.set("REJOIN_SNAPSHOTS_ENABLED", "false");
     }
@@ -279,18 +283,19 @@ impl World {
         self.command(args).spawn().unwrap()
     }
 
-    /// Sends message N to the conversation `k`, which answers with its word; the turn as JSON.
+    /// Sends message `n` to the conversation `k`, whose agent answers with its word. Returns the
+    /// turn as JSON.
     #[track_caller]
     pub fn say(&self, n: usize, more: &[&str]) -> Value {
         self.send(n, &format!("#s:a{n}"), more).ok().json()
     }
 
-    /// Sends message N with a script of its own.
+    /// Sends message `n` with its own script.
     pub fn send(&self, n: usize, script: &str, more: &[&str]) -> Done {
         Done::of(self.start(n, script, more))
     }
 
-    /// The same without waiting for its end.
+    /// Sends message `n` without waiting for the end.
     pub fn start(&self, n: usize, script: &str, more: &[&str]) -> Child {
         let text = format!("{} {script}", user(n));
         let mut args = vec!["send", "--json", "-k", "k"];
@@ -299,14 +304,14 @@ impl World {
         self.spawn(&args)
     }
 
-    /// Session files of the agent below the private home, newest last.
+    /// Returns the session files of the agent below the private home, newest last.
     pub fn sessions(&self) -> Vec<PathBuf> {
         let mut found = self.cli.sessions(self);
         found.sort_by_key(|f| std::fs::metadata(f).unwrap().modified().unwrap());
         found
     }
 
-    /// Goes on with a session by hand, as its owner would; to its end.
+    /// Continues a session with the CLI itself, as a user would, and waits for the end.
     pub fn by_hand(&self, session: &str, text: &str) -> std::process::Output {
         self.by_hand_command(session, text).output().unwrap()
     }
@@ -315,7 +320,7 @@ impl World {
         self.by_hand_with(self.cli, session, text)
     }
 
-    /// The same with one of several CLIs.
+    /// Returns that command for one of several CLIs.
     pub fn by_hand_with(&self, cli: &dyn Cli, session: &str, text: &str) -> Command {
         let bin = format!("REJOIN_AGENTS_{}_BIN", cli.agent().to_uppercase());
         let mut command = Command::new(&self.env[&bin]);
@@ -331,7 +336,7 @@ impl World {
         command
     }
 
-    /// Lets another CLI be used here too.
+    /// Makes another CLI usable in this world.
     pub fn also(&mut self, cli: &'static dyn Cli) {
         let bin = installed(cli);
         cli.set_up(self);
@@ -355,8 +360,8 @@ impl World {
         assert!(done.status.success(), "{done:?}");
     }
 
-    /// Everything that this world's commands started and that still runs, zombies left out. A shim
-    /// that has written how its run ended gets a moment to go.
+    /// Returns all processes that this world's commands started and that still run, without
+    /// zombies. A shim that has written the end of its run gets a moment to exit.
     pub fn leftovers(&self) -> Vec<(i32, String)> {
         let mark = format!("{MARK}={}", self.env[MARK]);
         let deadline = Instant::now() + Duration::from_secs(1);
@@ -373,7 +378,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// Ends what the test left behind: only processes that carry this world's marker.
+    /// Kills the processes that the test left behind: only those with this world's marker.
     fn drop(&mut self) {
         for (pid, _) in self.leftovers() {
             let _gone = Command::new("kill").args(["-9", &pid.to_string()]).status();
@@ -381,14 +386,16 @@ impl Drop for World {
     }
 }
 
-/// A store that knows this binary already: proving it takes a second, once per test run is enough.
+/// Returns a store that knows this binary already: proving it takes a second, and once per test run
+/// is enough.
 fn known_binary(rejoin: &str, cli: &'static dyn Cli, bin: &Path) -> PathBuf {
     static KNOWN: OnceLock<Mutex<BTreeMap<PathBuf, tempfile::TempDir>>> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap();
     let dir = known.entry(bin.to_owned()).or_insert_with(|| {
         let mut world = World::new(rejoin);
         world.become_one_of(cli, bin);
-        // A permission that no agent can express: the binary is looked at, nothing is run or kept.
+        // A permission that no agent can enforce: the binary is examined, but nothing runs or is
+        // kept.
         let refused = world.run(&["send", "--tools=-x", "hello"]);
         assert_eq!(refused.code, 5, "{refused:?}");
         let keep = tempfile::tempdir().unwrap();
@@ -398,7 +405,7 @@ fn known_binary(rejoin: &str, cli: &'static dyn Cli, bin: &Path) -> PathBuf {
     dir.path().to_owned()
 }
 
-/// With its log: a command leaves what it wrote there.
+/// Copies a store with its log, where a command leaves its newest writes.
 fn copy_store(from: &Path, to: &Path) {
     for name in ["rejoin.db", "rejoin.db-wal"] {
         if from.join(name).exists() {

@@ -46,7 +46,8 @@ impl Dialect for Chat {
         path.ends_with("/models").then(openai::models)
     }
 
-    /// OpenCode has no background jobs: such a command runs in the foreground.
+    /// Translates a tool call. OpenCode has no background jobs, so a background command runs in the
+    /// foreground.
     fn tool(&self, call: ToolCall) -> ToolCall {
         let input = &call.input;
         match call.name.as_str() {
@@ -104,7 +105,8 @@ fn message(message: &Value) -> Message {
     }
 }
 
-/// OpenCode has its model name a new session, unless it is started with `--title`.
+/// Returns true if the request asks for a title. OpenCode lets its model name a new session, unless
+/// it is started with `--title`.
 fn asks_for_title(messages: &[Value]) -> bool {
     messages.first().is_some_and(|first| {
         let texts = openai::texts(&first["content"], &["text"]);

@@ -105,7 +105,7 @@ impl Dialect for Gemini {
     }
 }
 
-/// The contents: a list, or a single one.
+/// Returns the contents: a list, or a single one.
 fn list(contents: &Value) -> &[Value] {
     match contents {
         Value::Array(list) => list,
@@ -136,21 +136,21 @@ fn message(content: &Value) -> Message {
     }
 }
 
-/// The CLI's own words about date and folder, in front of the first prompt.
+/// Returns true for the CLI's own text about date and folder before the first prompt.
 fn is_context(text: &str) -> bool {
     let text = text.trim();
     text.starts_with("<session_context>") && text.ends_with("</session_context>")
 }
 
-/// The schema a request wants its answer in. The CLI asks such things for itself: which model to
-/// take, who speaks next, whether it runs in circles.
+/// Returns the schema that a request wants its answer in. The CLI makes such requests for itself:
+/// which model to use, who speaks next, whether it is in a loop.
 fn form(config: &Value) -> Option<&Value> {
     let schemas = [&config["responseJsonSchema"], &config["responseSchema"]];
     let wanted = config["responseMimeType"] == "application/json";
     wanted.then(|| schemas.into_iter().find(|schema| !schema.is_null()))?
 }
 
-/// The plainest value that fits a schema.
+/// Returns the simplest value that fits a schema.
 fn filled(schema: &Value) -> Value {
     if let Some(first) = schema["enum"].get(0) {
         return first.clone();
@@ -163,7 +163,7 @@ fn filled(schema: &Value) -> Value {
             Value::Object(filled.collect::<Map<_, _>>())
         }
         "array" => json!([]),
-        // Numbers are degrees of doubt from 0, whole ones grades from 1; no minimum is given.
+        // Numbers are degrees of doubt from 0, integers grades from 1. The schema gives no minimum.
         "number" => json!(0),
         "integer" => json!(1),
         "boolean" => json!(false),
@@ -171,7 +171,7 @@ fn filled(schema: &Value) -> Value {
     }
 }
 
-/// The words of <https://ai.google.dev/gemini-api/docs/troubleshooting>.
+/// Status words of <https://ai.google.dev/gemini-api/docs/troubleshooting>.
 fn usual_status(status: u16) -> &'static str {
     match status {
         401 => "UNAUTHENTICATED",

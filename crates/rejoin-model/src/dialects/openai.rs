@@ -1,10 +1,10 @@
-//! What OpenAI's two APIs have in common.
+//! Common parts of OpenAI's two APIs.
 
 use serde_json::{Value, json};
 
 use crate::answer::Fault;
 
-/// The body of a failure, see <https://platform.openai.com/docs/guides/error-codes>.
+/// Body of a failure, see <https://platform.openai.com/docs/guides/error-codes>.
 pub(super) fn failure(fault: &Fault) -> Value {
     let (kind, code) = usual(fault.status);
     let kind = fault.kind.as_deref().unwrap_or(kind);
@@ -16,14 +16,14 @@ pub(super) fn failure(fault: &Fault) -> Value {
     json!({"error": {"message": fault.message, "type": kind, "param": null, "code": code}})
 }
 
-/// Clients tell a full context window from other bad requests by this code alone.
+/// Code by which clients tell a full context window from other bad requests.
 pub(super) const TOO_LONG: &str = "context_length_exceeded";
 
 pub(super) fn too_long(fault: &Fault) -> bool {
     fault.message.starts_with("prompt is too long")
 }
 
-/// Type and code of a failure with this status.
+/// Returns type and code of a failure with this status.
 fn usual(status: u16) -> (&'static str, Option<&'static str>) {
     match status {
         401 => ("invalid_request_error", Some("invalid_api_key")),
@@ -33,14 +33,14 @@ fn usual(status: u16) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// A list of models: one for OpenAI's clients, and none under the key that Codex reads, which
-/// then keeps to those it knows.
+/// Returns a list of models: one for OpenAI's clients, and none under the key that Codex reads,
+/// which then uses those it knows.
 pub(super) fn models() -> Value {
     let model = json!({"id": "scripted", "object": "model", "created": 0, "owned_by": "rejoin"});
     json!({"object": "list", "data": [model], "models": []})
 }
 
-/// Text blocks of a message: a plain string, or parts of which these types are text.
+/// Returns the text blocks of a message: a plain string, or the parts of these types.
 pub(super) fn texts(content: &Value, types: &[&str]) -> Vec<String> {
     if let Some(text) = content.as_str() {
         return vec![text.to_owned()];
@@ -57,7 +57,7 @@ pub(super) fn texts(content: &Value, types: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Whether a message brings something else than text.
+/// Returns true if a message contains more than text.
 pub(super) fn attachment(content: &Value, types: &[&str]) -> bool {
     let parts = content.as_array().map(Vec::as_slice).unwrap_or_default();
     parts.iter().any(|part| {

@@ -13,7 +13,7 @@ use crate::{
     script::ToolCall,
 };
 
-/// How user messages begin that Codex wrote itself.
+/// Beginnings of user messages that Codex wrote itself.
 const CONTEXT: [&str; 8] = [
     "<environment_context>",
     "<user_instructions>",
@@ -22,7 +22,7 @@ const CONTEXT: [&str; 8] = [
     "<user_shell_command>",
     "<subagent_notification>",
     "# AGENTS.md instructions",
-    // What is left of a history that was compacted.
+    // Remainder of a compacted history.
     "Another language model started to solve this problem",
 ];
 
@@ -60,8 +60,8 @@ impl Dialect for Responses {
         let input = &call.input;
         match call.name.as_str() {
             "Bash" => {
-                // After this time a command goes on in the background; the most Codex takes is
-                // half a minute, the least a quarter of a second.
+                // After this time a command continues in the background. Codex accepts between a
+                // quarter of a second and half a minute.
                 let patience = if input["run_in_background"] == true {
                     250
                 } else {
@@ -95,7 +95,8 @@ impl Dialect for Responses {
         write::frames(answer)
     }
 
-    /// A full context window shows only once the answer has begun.
+    /// Returns the stream of a failure. A full context window shows only after the answer has
+    /// begun.
     fn failure_frames(&self, fault: &Fault) -> Option<Vec<Frame>> {
         openai::too_long(fault).then(|| write::failed(openai::TOO_LONG, &fault.message))
     }
@@ -105,8 +106,8 @@ impl Dialect for Responses {
     }
 }
 
-/// What was said, from a mere text or from items. One answer of the model is several items
-/// (thinking, text, calls), which belong together until someone else's item comes.
+/// Returns the messages of a plain text or of items. One answer of the model is several items
+/// (thinking, text, calls), which belong together until another side's item follows.
 fn messages(input: &Value) -> Vec<Message> {
     if let Some(text) = input.as_str() {
         return vec![Message {

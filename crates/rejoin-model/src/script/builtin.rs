@@ -1,7 +1,7 @@
-//! The scripts every server knows, by name.
+//! The built-in scripts, by name.
 //!
 //! Tool names and inputs are those of Claude Code 2.1.197 and 2.1.325; dialects of other CLIs
-//! translate them. A tool a CLI does not have is answered by the CLI with an error result, which
+//! translate them. A CLI answers a call of a tool that it does not have with an error result, which
 //! is a useful script as well.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Script, Step, StepUsage, ToolCall};
 
-/// The built-in scripts; [`Options::scripts`](crate::Options) are laid over them.
+/// Returns the built-in scripts. [`Options::scripts`](crate::Options) override them.
 pub fn builtin_scripts() -> BTreeMap<String, Script> {
     [
         ("hello", vec![Step::text("Hello from the scripted model.")]),
@@ -108,7 +108,7 @@ fn calls(tools: Vec<ToolCall>) -> Step {
 }
 
 fn slow() -> Step {
-    // No two words alike: Gemini CLI takes repetition for a loop and gives up.
+    // All words differ: Gemini CLI takes repetition for a loop and gives up.
     let words: Vec<String> = (1..=60).map(|n| format!("word-{n}")).collect();
     Step {
         chunks: Some(60),
@@ -124,7 +124,7 @@ fn failure(status: u16, message: &str) -> Step {
     }
 }
 
-/// An answer that reports exactly this fill of the context window, nothing of it cached.
+/// An answer that reports exactly this fill of the context window, with nothing cached.
 fn filled(input_tokens: u64) -> Step {
     Step {
         usage: Some(StepUsage {
@@ -151,8 +151,8 @@ fn ask() -> Step {
     }
 }
 
-/// In the foreground, and said so: 2.1.325 runs sub-agents in the background unless told otherwise,
-/// which gives a run a second turn and a second result.
+/// Starts a sub-agent, explicitly in the foreground: 2.1.325 runs sub-agents in the background by
+/// default, which gives a run a second turn and a second result.
 fn agent() -> Step {
     let job = json!({
         "description": "sub job",

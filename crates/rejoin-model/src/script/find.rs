@@ -1,26 +1,27 @@
-//! Which step a request asks for, read from the prompt.
+//! Finds the step for a request in its prompt.
 //!
-//! `#s:NAME` names a script, `#j:[…steps…]#` is one; the last of them in the newest prompt counts,
+//! `#s:NAME` names a script, `#j:[…steps…]#` is one. The last of them in the newest prompt counts,
 //! and the number of answers since that prompt is the step. So the same request gets the same step
-//! however often it is retried, and by whichever server.
+//! on every retry and every server.
 
 use std::collections::BTreeMap;
 
 use super::{Script, Step};
 use crate::conversation::{Conversation, own_words};
 
-/// The outcome of looking for a script.
+/// Result of the search for a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chosen {
-    /// Name of the script, `json` for one in the prompt; none if the prompt has no script.
+    /// Name of the script, `json` for one in the prompt, `None` without a script.
     pub(crate) script: Option<String>,
-    /// Answers given since the prompt.
+    /// Number of answers since the prompt.
     pub(crate) index: usize,
-    /// The step, none beyond the last one or without a script, or why the script is no script.
+    /// The step; `None` beyond the last one or without a script. An error if the script is not
+    /// valid.
     pub(crate) step: Result<Option<Step>, String>,
 }
 
-/// Finds the step that the newest prompt asks for.
+/// Finds the step for the newest prompt.
 pub(crate) fn choose(conversation: &Conversation, named: &BTreeMap<String, Script>) -> Chosen {
     let Some(position) = conversation.newest_prompt() else {
         return Chosen {
@@ -30,7 +31,7 @@ pub(crate) fn choose(conversation: &Conversation, named: &BTreeMap<String, Scrip
         };
     };
     let index = conversation.answers_after(position);
-    // What a product put around the message may quote old marks.
+    // Text that a product put around the message may quote old marks.
     let prompt = own_words(&conversation.messages[position].prompt());
     let (script, steps) = match last_mark(&prompt) {
         None => (None, Ok(Vec::new())),
@@ -52,8 +53,8 @@ enum Mark<'a> {
     Inline(Result<Script, String>),
 }
 
-/// Reads from the front, because the prompt of a sub-agent inside an inline script may hold marks
-/// of its own, which are not for this request.
+/// Returns the last mark. Reads from the front, because the prompt of a sub-agent inside an inline
+/// script may contain marks that are not for this request.
 fn last_mark(prompt: &str) -> Option<Mark<'_>> {
     let mut last = None;
     let mut rest = prompt;
@@ -75,7 +76,7 @@ fn last_mark(prompt: &str) -> Option<Mark<'_>> {
     last
 }
 
-/// Parses the JSON itself instead of looking for its end, since a text may contain `]#`.
+/// Parses the JSON itself instead of searching its end, because a text may contain `]#`.
 fn inline(tail: &str) -> (Result<Script, String>, &str) {
     let mut parsed = serde_json::Deserializer::from_str(tail).into_iter::<Script>();
     let error = match parsed.next() {

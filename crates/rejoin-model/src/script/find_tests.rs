@@ -1,4 +1,5 @@
-//! Tables over prompts and histories; in their own file because they outgrow what they test.
+//! Tables of prompts and histories, in their own file because they are longer than the code they
+//! test.
 
 use super::*;
 use crate::{

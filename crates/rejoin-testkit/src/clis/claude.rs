@@ -1,5 +1,5 @@
-//! Claude Code, in two versions that count their costs differently, and one that writes its sessions
-//! otherwise.
+//! Claude Code, in two versions that count their costs differently, and one that writes its
+//! sessions in another way.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::world::World;
 
 pub struct Claude(&'static str);
 
-/// Of those that split a prompt when they resume: a script for Node, as they all were.
+/// A version that splits a prompt when it resumes: a script for Node, as all of them were.
 pub static CLAUDE_20: Claude = Claude("2.1.20");
 pub static CLAUDE_197: Claude = Claude(CLAUDE_OLD);
 pub static CLAUDE_325: Claude = Claude(CLAUDE_NEW);

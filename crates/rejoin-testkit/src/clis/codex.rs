@@ -9,7 +9,7 @@ pub struct Codex(&'static str);
 
 pub static CODEX_166: Codex = Codex("0.166.0");
 
-/// Has the tools of the scripts; the newer ones call tools from JavaScript only.
+/// Model with the tools of the scripts. Newer models call tools only from JavaScript.
 pub const CODEX_TOOLS: &str = "gpt-5.5";
 
 impl Cli for Codex {
@@ -30,7 +30,7 @@ impl Cli for Codex {
         format!("@openai/codex-linux-{arch}/vendor/{target}-unknown-linux-musl/bin/codex")
     }
 
-    /// Between models of another family it compacts.
+    /// Two models of one family. For a model of another family it compacts.
     fn models(&self) -> [&'static str; 2] {
         ["gpt-5.6-sol", "gpt-5.6-luna"]
     }
@@ -72,8 +72,9 @@ impl Cli for Codex {
     }
 }
 
-/// Nothing that calls out, and no second try. A sandbox that is killed leaves empty folders (`.git`
-/// and others) in whatever it may write to: not in the place for everybody's temporary files.
+/// Configuration without outside connections and retries. A killed sandbox leaves empty folders
+/// (`.git` and others) in every folder that it may write to, so the shared folder for temporary
+/// files is excluded.
 const CONFIG: &str = r#"
 model = "gpt-5.6-sol"
 model_provider = "scripted"

@@ -1,4 +1,4 @@
-//! Gemini CLI. Its sessions lie in an overlay of the private home.
+//! Gemini CLI. Its sessions are in an overlay of the private home.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub struct Gemini(&'static str);
 
 pub static GEMINI_061: Gemini = Gemini("0.61.0");
 
-/// Nothing leaves the machine, and nothing is tried twice.
+/// Settings without outside connections and retries.
 const SETTINGS: &str = r#"// of the test
 {
   "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 1},
@@ -50,7 +50,7 @@ impl Cli for Gemini {
         world.set("GOOGLE_GEMINI_BASE_URL", url);
     }
 
-    /// Without the stubs that later resumes leave beside a session.
+    /// Returns the sessions without the stubs that later resumes leave beside them.
     fn sessions(&self, world: &World) -> Vec<PathBuf> {
         let mut files = files_below(&overlay(world).join(".gemini/tmp"), ".jsonl");
         files.sort();
@@ -68,7 +68,8 @@ impl Cli for Gemini {
         name.is_some_and(|name| name.ends_with(&session[..8]))
     }
 
-    /// Where it asks it is told an id for a file of its own, and chooses that of the session.
+    /// Returns the session that a command begins. In a run that asks, the CLI receives an id for
+    /// its own file and chooses the session's id itself.
     fn begun(&self, command: &[String]) -> Option<String> {
         let asks = command.iter().any(|arg| arg == "--acp");
         super::after(command, "--session-id").filter(|_| !asks)

@@ -46,9 +46,9 @@ impl Cli for OpenCode {
         ] {
             world.set(off, "1");
         }
-        // It installs a package at every start, whatever is off.
+        // It installs a package at every start, regardless of these settings.
         world.set("npm_config_offline", "true");
-        // Two fifths of a turn's time went into reading a list of models of which none is used.
+        // Reading a list of unused models took two fifths of a turn's time.
         let models = world.root().join("models.json");
         std::fs::write(&models, "{}").unwrap();
         world.set("OPENCODE_MODELS_PATH", models.to_str().unwrap());
@@ -81,7 +81,7 @@ impl Cli for OpenCode {
         files_below(&world.home().join(".local/share/opencode/rejoin"), ".db")
     }
 
-    /// Its name is ours; the id is somewhere in it.
+    /// Returns true if the file contains the session's id. The file name is ours.
     fn is_of(&self, file: &Path, session: &str) -> bool {
         let bytes = std::fs::read(file).unwrap();
         let log = std::fs::read(format!("{}-wal", file.display())).unwrap_or_default();

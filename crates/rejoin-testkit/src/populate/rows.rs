@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{COMMON, Cell, MIDDLING, RARE, Shape, handle};
 
-/// Ten bytes that look like chance and are the same each time.
+/// Returns ten pseudo-random bytes, the same for the same seed.
 fn chance(seed: u64) -> [u8; 10] {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
     let mut bytes = [0; 10];
@@ -20,7 +20,7 @@ fn chance(seed: u64) -> [u8; 10] {
     bytes
 }
 
-/// A text of some fifteen words, a few of which are frequent.
+/// Returns a text of some fifteen words, a few of which are frequent.
 fn text(said: u64) -> String {
     let mut words: Vec<String> = chance(said)
         .iter()
@@ -28,7 +28,8 @@ fn text(said: u64) -> String {
         .collect();
     words.push(format!("u{said}"));
     let mut sometimes = |every: u64, word: &str| {
-        if said.is_multiple_of(every) {
+        // In each run of that many messages one, at another place each time: in all namespaces.
+        if said % every == said / every * 37 % every {
             words.push(word.to_owned());
         }
     };

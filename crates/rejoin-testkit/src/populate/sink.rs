@@ -1,4 +1,4 @@
-//! Where rows go: into a file, or to a server by `copy`.
+//! Targets for rows: a file, or a server by `copy`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 use uuid::Uuid;
 
-/// Tables, and their columns in the order in which they are made; then what is the same in every row.
+/// Tables: their columns in the order of the generated rows, then columns and values that are the
+/// same in every row.
 const TABLES: [(&str, &str, &str, &str); 7] = [
     (
         "conversations",
@@ -90,7 +91,7 @@ impl ToSql for Cell {
     }
 }
 
-/// A database file. Its triggers are taken off while it is filled.
+/// A database file. Its triggers are removed while it is filled.
 pub(super) struct File {
     at: Connection,
     triggers: Vec<String>,
@@ -127,8 +128,10 @@ impl File {
 
     pub(super) fn finish(self) -> rusqlite::Result<()> {
         self.at.execute_batch(
-            "update messages set space = 'ns' || (select hex(c.namespace) from conversations c
-                where c.id = messages.conversation_id) || coalesce(' by' || hex(agent), '');
+            "insert into spaces (name, base) select namespace, (row_number() over (order by namespace) - 1) * 1099511627776
+                from conversations group by namespace;
+            update messages set space = coalesce('by' || hex(agent), ''), n = n + (select s.base
+                from conversations c join spaces s on s.name = c.namespace where c.id = messages.conversation_id);
             insert into messages_text (messages_text) values ('rebuild');
             update counts set value = (select count(*) from conversations) where name = 'conversations';
             update counts set value = (select count(*) from snapshots) where name = 'snapshots';",
@@ -140,21 +143,21 @@ impl File {
     }
 }
 
-/// The number of this column.
+/// Returns the number of this column.
 fn value_full(columns: &str) -> usize {
     let place = columns.split(", ").position(|it| it == "value_full");
     place.map_or(0, |place| place + 1)
 }
 
-/// A server and a schema on it.
+/// A server, and a schema on it. The user in `url` must be allowed to switch triggers off.
 #[derive(Debug, Clone)]
 pub struct Server {
     pub url: String,
-    /// The user may switch triggers off.
+    /// Schema of the store.
     pub schema: String,
 }
 
-/// Rows on their way to a server, in a file per table.
+/// Rows to be sent to a server, in a file per table.
 pub(super) struct Copy<'a> {
     server: &'a Server,
     folder: tempfile::TempDir,
@@ -162,7 +165,7 @@ pub(super) struct Copy<'a> {
     rows: usize,
 }
 
-/// Rows that are sent at once.
+/// Number of rows per transfer.
 const AT_ONCE: usize = 400_000;
 
 impl<'a> Copy<'a> {

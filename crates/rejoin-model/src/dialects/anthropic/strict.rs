@@ -1,13 +1,13 @@
-//! Whether the real Messages API would take a history.
+//! Checks if the real Messages API would accept a history.
 //!
-//! A lenient model hides a broken history until a user meets the real one. The messages are the
-//! API's own where they are known, because CLIs look into them.
+//! A lenient model hides a broken history until a user meets the real API. Known messages are the
+//! API's own, because CLIs examine them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Says what is wrong with the history, in the API's words.
+/// Checks a history. Returns the error in the API's words.
 pub(super) fn check(body: &Value) -> Result<(), String> {
     let Some(messages) = body["messages"].as_array() else {
         return Err("messages: Input should be a valid list".to_owned());
@@ -22,7 +22,7 @@ pub(super) fn check(body: &Value) -> Result<(), String> {
     check_tools(&turns(messages))
 }
 
-/// Current CLIs send `system` between the messages, and it is taken.
+/// Checks the role. Current CLIs send `system` between the messages, and the API accepts it.
 fn check_role(position: usize, message: &Value) -> Result<(), String> {
     match message["role"].as_str() {
         Some("user" | "assistant" | "system") => Ok(()),
@@ -60,7 +60,7 @@ fn check_content(position: usize, message: &Value, last: bool) -> Result<(), Str
             ));
         }
     };
-    // Claude Code 2.1.325 sets the effort of the messages that follow so, after a compaction.
+    // Claude Code 2.1.325 sets the effort of the following messages this way after a compaction.
     let control = message["role"] == "system" && message["output_config"].is_object();
     if empty && !control && !(last && message["role"] == "assistant") {
         return Err(format!(
@@ -71,8 +71,8 @@ fn check_content(position: usize, message: &Value, last: bool) -> Result<(), Str
     Ok(())
 }
 
-/// What one side says until the other side speaks: the API joins messages of one role, and system
-/// messages do not come between a call and its result.
+/// Consecutive messages of one side: the API joins messages of one role, and system messages may
+/// come between a call and its result.
 #[derive(Default)]
 struct Turn<'a> {
     role: &'a str,

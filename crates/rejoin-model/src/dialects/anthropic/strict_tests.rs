@@ -1,4 +1,4 @@
-//! Histories that are taken and histories that are refused.
+//! Histories that are accepted and histories that are refused.
 
 use serde_json::{Value, json};
 

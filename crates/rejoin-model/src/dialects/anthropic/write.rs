@@ -7,7 +7,7 @@ use crate::{
     dialects::{Frame, Part},
 };
 
-/// Any base64 will do; a CLI sends it back unread.
+/// Any base64 works: a CLI sends it back unread.
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
 pub(super) fn whole(answer: &Answer) -> Value {
@@ -111,7 +111,7 @@ impl Stream {
     }
 }
 
-/// The message without its content.
+/// Builds the message without its content.
 fn message(answer: &Answer, counted: &Usage) -> Value {
     json!({
         "id": format!("msg_{}", answer.id),

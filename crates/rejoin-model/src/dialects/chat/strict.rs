@@ -1,10 +1,11 @@
-//! Whether the real chat completions API would take a history; its own words where known.
+//! Checks if the real chat completions API would accept a history. Uses its own messages as far as
+//! known.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Says what is wrong with the history.
+/// Checks a history. Returns the error.
 pub(super) fn check(body: &Value) -> Result<(), String> {
     let Some(messages) = body["messages"].as_array() else {
         return Err("Missing required parameter: 'messages'.".to_owned());
@@ -62,7 +63,7 @@ fn check_role(position: usize, message: &Value) -> Result<(), String> {
     }
 }
 
-/// Only an assistant may say nothing, and only if it calls a tool.
+/// Checks the content. Only an assistant message may be empty, and only if it calls a tool.
 fn check_content(position: usize, message: &Value) -> Result<(), String> {
     let content = &message["content"];
     let silent = message["role"] == "assistant" && !calls(message).is_empty();

@@ -91,7 +91,7 @@ fn finish_reason(answer: &Answer) -> &'static str {
     }
 }
 
-/// This API counts what was cached as part of the prompt.
+/// Formats the counts. This API counts cached tokens as part of the prompt.
 fn usage(usage: &Usage) -> Value {
     let prompt = usage.input + usage.cache_read + usage.cache_creation;
     json!({

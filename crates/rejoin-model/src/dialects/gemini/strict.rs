@@ -1,12 +1,12 @@
-//! Whether the real Gemini API would take a history; its own words where known.
+//! Checks if the real Gemini API would accept a history. Uses its own messages as far as known.
 //!
 //! Gemini CLI 0.61.0 itself breaks these rules: when it resumes a session with tools it sends each
-//! `functionResponse` twice, and after a refused tool one without its call. Whether the real API
-//! is that strict about ids was not tried; the counts are, by many reports.
+//! `functionResponse` twice, and after a refused tool one without its call. It was not tried if the
+//! real API is that strict about ids; according to many reports it is about the counts.
 
 use serde_json::Value;
 
-/// Says what is wrong with the history.
+/// Checks a history. Returns the error.
 pub(super) fn check(body: &Value) -> Result<(), String> {
     let contents = super::list(&body["contents"]);
     if contents.is_empty() {
@@ -42,7 +42,8 @@ fn check_role(content: &Value) -> Result<(), String> {
     }
 }
 
-/// The content after one with calls answers each of them once, and no other content has answers.
+/// Checks that the content after one with calls answers each of them once, and that no other
+/// content has answers.
 fn check_responses(calls: &[&Value], responses: &[&Value]) -> Result<(), String> {
     if calls.is_empty() && !responses.is_empty() {
         return Err(
@@ -70,7 +71,7 @@ fn check_responses(calls: &[&Value], responses: &[&Value]) -> Result<(), String>
     Ok(())
 }
 
-/// Names and ids in a fixed order: answers may come in any.
+/// Returns names or ids in a fixed order: answers may come in any order.
 fn keys(parts: &[&Value]) -> Vec<String> {
     let ids = parts.iter().all(|part| part["id"].is_string());
     let mut keys: Vec<String> = parts

@@ -1,4 +1,5 @@
-//! Answers in the Gemini format. A stream is a row of whole responses, each with a bit more.
+//! Answers in the Gemini format. A stream is a series of complete responses, each with a further
+//! part.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::{
     dialects::{Frame, Part},
 };
 
-/// Any base64 will do; the CLI sends it back unread.
+/// Any base64 works: the CLI sends it back unread.
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
 pub(super) fn whole(answer: &Answer) -> Value {
@@ -22,7 +23,8 @@ pub(super) fn whole(answer: &Answer) -> Value {
     response
 }
 
-/// The API has no event that merely opens a stream, so a hanging answer is silent at once.
+/// Returns the stream. The API has no event that merely opens a stream, so a hanging answer is
+/// silent from the start.
 pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
     let mut frames = Vec::new();
     if let Some(thinking) = &answer.thinking {
@@ -42,7 +44,7 @@ pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
 }
 
 fn frame(part: Part, response: &Value) -> Frame {
-    // Google ends lines the way HTTP does, and its older clients look for nothing else.
+    // Google ends lines as HTTP does, and its older clients accept nothing else.
     let bytes = format!("data: {response}\r\n\r\n");
     Frame { part, bytes }
 }
@@ -64,7 +66,7 @@ fn thought(thinking: &str) -> Value {
     json!({"text": thinking, "thought": true})
 }
 
-/// All calls of an answer; the first one carries the signature, as the API has it.
+/// Returns all calls of an answer. The first one carries the signature, as in the API.
 fn calls(answer: &Answer) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
     for call in &answer.calls {
@@ -77,7 +79,8 @@ fn calls(answer: &Answer) -> Vec<Value> {
     parts
 }
 
-/// This API counts what was cached as part of the prompt, and does not tell what was newly cached.
+/// Formats the counts. This API counts cached tokens as part of the prompt, and does not report
+/// newly cached ones.
 fn usage(usage: &Usage) -> Value {
     let prompt = usage.input + usage.cache_read + usage.cache_creation;
     json!({

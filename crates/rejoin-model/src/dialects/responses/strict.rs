@@ -1,10 +1,10 @@
-//! Whether the real Responses API would take a history; its own words where known.
+//! Checks if the real Responses API would accept a history. Uses its own messages as far as known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Says what is wrong with the history.
+/// Checks a history. Returns the error.
 pub(super) fn check(body: &Value) -> Result<(), String> {
     let items = match &body["input"] {
         Value::String(_) => return Ok(()),
@@ -52,12 +52,12 @@ fn check_role(position: usize, item: &Value) -> Result<(), String> {
 }
 
 struct Seen {
-    /// What the API calls such a call.
+    /// Name of this kind of call in the API's messages.
     words: &'static str,
     answered: bool,
 }
 
-/// Calls and outputs find each other by id, wherever they stand, but the call comes first.
+/// Matches calls and outputs by id, at any position, but the call must come first.
 fn check_tool<'a>(item: &'a Value, calls: &mut BTreeMap<&'a str, Seen>) -> Result<(), String> {
     let kind = item["type"].as_str().unwrap_or_default();
     let words = match kind.strip_suffix("_output").unwrap_or(kind) {

@@ -7,7 +7,7 @@ use crate::{
     dialects::{Frame, Part},
 };
 
-/// Any base64 will do; Codex sends it back unread.
+/// Any base64 works: Codex sends it back unread.
 const ENCRYPTED: &str = "c2NyaXB0ZWQ=";
 
 pub(super) fn whole(answer: &Answer) -> Value {
@@ -113,7 +113,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// An item: announced with this field still empty, filled by events, then repeated whole.
+    /// Writes an item: announced with this field still empty, filled by events, then repeated
+    /// completely.
     fn item(&mut self, item: Value, field: &str, empty: Value, events: impl FnOnce(&mut Self)) {
         let index = self.items.len();
         self.item = item["id"].clone();
@@ -128,7 +129,7 @@ impl Stream {
         self.items.push(item);
     }
 
-    /// An event about the item that is being written.
+    /// Writes an event about the current item.
     fn within(&mut self, part: Part, name: &str, mut data: Value) {
         data["item_id"] = self.item.clone();
         data["output_index"] = json!(self.items.len());
@@ -183,7 +184,7 @@ fn message(answer: &Answer) -> Value {
     })
 }
 
-/// A tool with free text for input (`apply_patch`) has a kind of call of its own.
+/// Formats a call. A tool with free text as input (`apply_patch`) has its own kind of call.
 fn call_item(call: &Call) -> Value {
     let mut item = json!({
         "status": "completed",
@@ -202,7 +203,7 @@ fn call_item(call: &Call) -> Value {
     item
 }
 
-/// This API counts what was cached as part of the input.
+/// Formats the counts. This API counts cached tokens as part of the input.
 fn usage(usage: &Usage) -> Value {
     let input = usage.input + usage.cache_read + usage.cache_creation;
     json!({
