@@ -1,5 +1,5 @@
-//! Finds out whether a CLI logs in to Amazon Bedrock. Its `AWS_*` are then its own login; else they
-//! are treated as the store's and withheld.
+//! Detects a CLI that logs in to Amazon Bedrock. Its `AWS_*` variables are then its own login;
+//! otherwise they are treated as the store's login and withheld.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::environment::is_on;
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 type Read<'a> = &'a dyn Fn(&Path) -> Option<Vec<u8>>;
 
-/// The name of the provider in the configurations of Codex (0.166.0) and OpenCode (1.18.33).
+/// Name of the provider in the configurations of Codex (0.166.0) and OpenCode (1.18.33).
 const PROVIDER: &str = "amazon-bedrock";
 
 /// Variables that select a service of AWS in Claude Code (2.1.325).
@@ -18,7 +18,7 @@ const CLAUDE_SELECTS: &[&str] = &[
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
 ];
 
-/// Claude Code: a variable of the environment, or of `env` in the user's settings, selects it.
+/// Claude Code: a variable selects it, in the environment or in `env` of the user's settings.
 pub(crate) fn claude(env: Env<'_>, home: Option<PathBuf>, read: Read<'_>) -> bool {
     let settings = home.and_then(|home| read(&home.join("settings.json")));
     let settings: serde_json::Value = settings
@@ -48,8 +48,8 @@ pub(crate) fn codex(home: Option<PathBuf>, read: Read<'_>) -> bool {
     selects(&config) || profiles.filter_map(toml::Value::as_table).any(selects)
 }
 
-/// OpenCode: the user's configuration names the provider, as such or before the name of a model. No
-/// variable selects it: the CLI tries every provider for which it finds a login.
+/// OpenCode: the user's configuration names the provider, by itself or as the prefix of a model
+/// name. No variable selects it: the CLI tries every provider for which it finds a login.
 pub(crate) fn opencode(env: Env<'_>, read: Read<'_>) -> bool {
     let set = |name| env(name).filter(|value: &String| !value.is_empty());
     let folder = set("XDG_CONFIG_HOME")

@@ -1,146 +1,178 @@
-//! Claude Code. Measured on 2.1.197 and 2.1.325 (agents/claude.md); what a constant says of the
-//! CLI's behaviour was seen on both unless it names one.
+//! Claude Code. Measured on 2.1.197 and 2.1.325 (agents/claude.md). Statements about the CLI's
+//! behaviour hold for both versions unless they name one.
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{Envelope, Runtime, SessionId};
+use rejoin_core::{Permissions, Runtime, SessionId};
 use serde::Deserialize;
 
-use crate::adapter::{Adapter, Allows, LiveMark, Login, ProofEnv, ProofSetup};
+use crate::adapter::{Adapter, CostLimit, Env, IdForm, Login, NamedTools, Profile, ReadHome};
+use crate::capability::{
+    Adopt, AwsLogin, Capabilities, Fork, InUse, LiveMark, Mentions, Sandbox, SideFolders, Trace,
+    Warm,
+};
 use crate::environment::EnvRules;
-use crate::order::{CommandSpec, GoOnOrder, Hook, RunOrder};
-use crate::outside::{HeadReader, Kept, OwnSessions};
-use crate::repository::{RepositoryFile, RepositoryFolder};
-use crate::session::{ChosenBy, Forking, Place, SessionAt, SessionReader};
-use crate::stay::StayReader;
+use crate::external::{HeaderReader, SessionStorage, UserSessions};
+use crate::order::{CommandSpec, RunOrder};
+use crate::session::{ChosenBy, Forking, Moving, Records, SessionAt, SessionPath, SessionReader};
 use crate::stream::StreamParser;
-use crate::terminal::TerminalOrder;
+use crate::turn_end::TurnEndReader;
 
 mod classify;
 mod command;
 mod encode;
 mod environment;
-mod head;
-pub mod hook;
-mod neutral;
-mod note;
+mod escape;
+mod header;
+mod hook;
 mod permission;
 mod probe;
 mod repository;
 mod session;
-mod stay;
 mod stream;
 mod terminal;
+mod tool_note;
+mod turn_end;
 mod wire;
 
 pub(crate) struct Claude;
 
+static PROFILE: Profile = Profile {
+    name: "claude",
+    program: Some("claude"),
+    prelude: &[],
+    install: "npm install -g @anthropic-ai/claude-code",
+    login: Some(Login {
+        variables: environment::LOGINS,
+        file: ".credentials.json",
+        how: "claude /login, or export ANTHROPIC_API_KEY=…",
+    }),
+    allows: permission::PERMISSION_TABLE,
+    // The editing tools are not listed: in `edit` the CLI writes inside the folder only, and a named
+    // tool is permitted everywhere.
+    named_tools: NamedTools::Permit(&["read", "search", "Read", "Glob", "Grep", "LS", "TodoWrite"]),
+    ids: IdForm::Uuid,
+    chosen_by: ChosenBy::Us,
+    records: Records::Lines,
+    keeps_model: true,
+    // Default of the user's setting `cleanupPeriodDays`.
+    deletes_after_days: Some(30),
+    totals: None,
+    cannot_resume: None,
+};
+
 impl Adapter for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
+    fn profile(&self) -> &Profile {
+        &PROFILE
     }
 
-    fn program(&self) -> Option<&'static str> {
-        Some("claude")
-    }
-
-    fn install(&self) -> &'static str {
-        "npm install -g @anthropic-ai/claude-code"
-    }
-
-    fn login(&self) -> Option<Login> {
-        Some(Login {
-            variables: environment::LOGINS,
-            file: ".credentials.json",
-            how: "claude /login, or export ANTHROPIC_API_KEY=…",
-        })
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            adopt: Some(self),
+            aws_login: Some(self),
+            dialogue: None,
+            fork: Some(self),
+            defer: Some(self),
+            in_use: Some(self),
+            mentions: Some(self),
+            overlay: None,
+            proof: Some(self),
+            providers: None,
+            repair: None,
+            repository: Some(self),
+            sandbox: Some(self),
+            side_folders: Some(self),
+            terminal: Some(self),
+            warm: Some(self),
+            wrapper: None,
+        }
     }
 
     fn runtime(&self, version_output: &str) -> Option<Runtime> {
         probe::runtime(version_output)
     }
 
-    fn probe(&self) -> Option<Vec<String>> {
-        Some(probe::arguments())
+    fn check_permissions(&self, permissions: &Permissions, as_root: bool) -> Result<(), String> {
+        permission::check(permissions, as_root)
     }
 
-    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
-        probe::judge(stdout, stderr)
+    fn cost_limit(&self, _permissions: &Permissions) -> CostLimit {
+        CostLimit::OfTheCli
     }
 
-    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
-        Some(ProofSetup {
-            env: environment::proof(at),
-            ..ProofSetup::default()
-        })
-    }
-
-    fn allows(&self) -> &'static [Allows] {
-        permission::ALLOWS
-    }
-
-    fn express(&self, envelope: &Envelope, as_root: bool) -> Result<(), String> {
-        permission::express(envelope, as_root)
-    }
-
-    /// Its sandbox is bubblewrap, and off unless the user's settings switch it on.
-    fn mounts(&self, _envelope: &Envelope, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
-        let settings = read("settings.json").unwrap_or_default();
-        let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap_or_default();
-        settings["sandbox"]["enabled"] == true
-    }
-
-    fn nested_folder(&self) -> Option<&'static str> {
-        Some(repository::NESTED)
-    }
-
-    fn nested_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-        repository::definitions(folder)
-    }
-
-    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-        repository::files(folder)
-    }
-
-    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
-        repository::hostile(marker)
-    }
-
-    fn unread_memory(&self, is_workdir: bool) -> &'static [&'static [&'static str]] {
-        if is_workdir {
-            repository::HERE
-        } else {
-            repository::ABOVE
-        }
-    }
-
-    fn mentions(&self, message: &str) -> Vec<String> {
-        neutral::paths(message)
+    fn environment(&self) -> EnvRules {
+        environment::rules()
     }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
     }
 
-    fn stays(&self, _envelope: &Envelope, _extra_args: &[String]) -> bool {
-        true
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
     }
 
-    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
-        Some(Box::<stay::Reader>::default())
+    fn home(&self, env: Env<'_>) -> Option<PathBuf> {
+        crate::probe::folder(env, "CLAUDE_CONFIG_DIR", ".claude")
     }
 
-    fn hooked(&self, command: CommandSpec, hook: &Hook<'_>) -> Option<CommandSpec> {
-        hook::hooked(command, hook)
+    fn place(&self, at: &SessionAt<'_>) -> SessionPath {
+        let folder = encode::folder(at.folder);
+        SessionPath::At(format!(
+            "{}/{folder}/{}.jsonl",
+            header::PROJECTS,
+            at.session
+        ))
     }
 
-    fn go_on(&self, order: &GoOnOrder<'_>) -> Option<CommandSpec> {
-        Some(command::go_on(order))
+    fn moving(&self, at: &SessionAt<'_>, _read: ReadHome<'_>) -> Moving {
+        self.place(at).moving()
     }
 
-    /// From a file, which may lie anywhere, into the folder of its sessions; the file stays as it is.
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        Box::new(session::Reader::new(cursor))
+    }
+}
+
+impl Adopt for Claude {
+    fn own_sessions(&self, env: Env<'_>, folder: Option<&str>) -> Option<UserSessions> {
+        let name = folder.map_or_else(|| "*".to_owned(), encode::folder);
+        Some(UserSessions {
+            home: self.home(env)?,
+            kept: SessionStorage::Files {
+                folders: vec![format!("{}/{name}", header::PROJECTS)],
+                begins: "",
+                ends: &[".jsonl"],
+            },
+            copied: false,
+        })
+    }
+
+    fn header(
+        &self,
+        path: &str,
+        folder: Option<&str>,
+        _read: ReadHome<'_>,
+    ) -> Box<dyn HeaderReader> {
+        Box::new(header::Header::new(path, folder))
+    }
+}
+
+impl AwsLogin for Claude {
+    fn selects_aws(&self, env: Env<'_>, read: &dyn Fn(&Path) -> Option<Vec<u8>>) -> bool {
+        crate::bedrock::claude(env, self.home(env), read)
+    }
+}
+
+impl Fork for Claude {
+    /// The CLI forks from a file anywhere on the disk into the folder of its sessions. The file
+    /// stays unchanged.
     fn forking(&self) -> Forking {
         Forking::FromFile(ChosenBy::Us)
+    }
+
+    fn forks(&self, _permissions: &Permissions) -> bool {
+        true
     }
 
     fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
@@ -151,104 +183,78 @@ impl Adapter for Claude {
         resume.args.extend(own.map(str::to_owned));
         Some(resume)
     }
+}
 
-    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
-        Ok(terminal::command(order))
+impl InUse for Claude {
+    fn trace(&self, _session: &SessionId, _place: Option<&str>) -> Option<Trace> {
+        Some(Trace::Notes {
+            folder: "sessions",
+            parse: live_mark,
+        })
+    }
+}
+
+impl Mentions for Claude {
+    fn mentions(&self, message: &str) -> Vec<String> {
+        escape::paths(message)
+    }
+}
+
+impl Sandbox for Claude {
+    /// The sandbox is bubblewrap, and off unless the user's settings switch it on.
+    fn mounts(&self, _permissions: &Permissions, read: ReadHome<'_>) -> bool {
+        let settings = read("settings.json").unwrap_or_default();
+        let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap_or_default();
+        settings["sandbox"]["enabled"] == true
     }
 
-    fn parser(&self) -> Box<dyn StreamParser> {
-        Box::new(stream::Stream::default())
+    fn mcp_servers(&self, _read: ReadHome<'_>) -> Vec<String> {
+        vec![]
     }
 
-    fn environment(&self) -> EnvRules {
-        environment::rules()
+    fn sandbox_dirs(&self) -> &'static [&'static str] {
+        &[]
     }
+}
 
-    fn aws_login(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-        read: &dyn Fn(&Path) -> Option<Vec<u8>>,
-    ) -> bool {
-        crate::bedrock::claude(env, self.home(env), read)
-    }
-
-    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-        let set = |name| env(name).filter(|value| !value.is_empty());
-        match set("CLAUDE_CONFIG_DIR") {
-            Some(folder) => Some(PathBuf::from(folder)),
-            None => set("HOME").map(|home| Path::new(&home).join(".claude")),
-        }
-    }
-
-    fn place(&self, at: &SessionAt<'_>) -> Place {
-        let folder = encode::folder(at.folder);
-        Place::At(format!("{}/{folder}/{}.jsonl", head::PROJECTS, at.session))
-    }
-
-    /// Unless its user said otherwise (`cleanupPeriodDays`).
-    fn deletes_after_days(&self) -> Option<u32> {
-        Some(30)
-    }
-
-    /// None of it is needed to go on, but what the model was told of lies there: what its sub-agents
-    /// said, long results of tools, its list of tasks, files as they were (2.1.197).
+impl SideFolders for Claude {
+    /// Folders with details that the session refers to: messages of sub-agents, long tool results,
+    /// the task list, earlier versions of files (2.1.197). None of them is needed to resume.
     fn parts(&self, at: &SessionAt<'_>) -> Vec<(&'static str, String)> {
         let folder = encode::folder(at.folder);
         vec![
             (
                 "session",
-                format!("{}/{folder}/{}", head::PROJECTS, at.session),
+                format!("{}/{folder}/{}", header::PROJECTS, at.session),
             ),
             ("tasks", format!("tasks/{}", at.session)),
             ("file-history", format!("file-history/{}", at.session)),
         ]
     }
+}
 
-    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
-        Box::new(session::Reader::new(cursor))
+impl Warm for Claude {
+    fn stays(&self, _permissions: &Permissions, _extra_args: &[String]) -> bool {
+        true
     }
 
-    fn own_sessions(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-        folder: Option<&str>,
-    ) -> Option<OwnSessions> {
-        let name = folder.map_or_else(|| "*".to_owned(), encode::folder);
-        Some(OwnSessions {
-            home: self.home(env)?,
-            kept: Kept::Files {
-                folders: vec![format!("{}/{name}", head::PROJECTS)],
-                begins: "",
-                ends: &[".jsonl"],
-            },
-            copied: false,
-        })
-    }
-
-    fn head(
-        &self,
-        path: &str,
-        folder: Option<&str>,
-        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
-    ) -> Box<dyn HeadReader> {
-        Box::new(head::Head::new(path, folder))
-    }
-
-    fn live_marks(&self) -> Option<&'static str> {
-        Some("sessions")
-    }
-
-    fn live_mark(&self, bytes: &[u8]) -> Option<LiveMark> {
-        let mark: Mark = serde_json::from_slice(bytes).ok()?;
-        let session = SessionId::new(mark.session_id).ok()?;
-        Some(LiveMark {
-            pid: mark.pid,
-            session,
-        })
+    fn turn_end_reader(&self) -> Box<dyn TurnEndReader> {
+        Box::<turn_end::Reader>::default()
     }
 }
 
-/// `sessions/<pid>.json`: there while a process runs, and after a kill until the next start.
+/// Parses a file of `sessions/`.
+fn live_mark(bytes: &[u8]) -> Option<LiveMark> {
+    let mark: Mark = serde_json::from_slice(bytes).ok()?;
+    let session = SessionId::new(mark.session_id).ok()?;
+    Some(LiveMark {
+        pid: mark.pid,
+        session,
+    })
+}
+
+/// Content of `sessions/<pid>.json`, which exists while a process runs, and after a kill until the
+/// next start.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Mark {
@@ -289,14 +295,14 @@ mod tests {
     #[test]
     fn a_live_mark_is_read_or_ignored() {
         let mark = br#"{"pid":42,"sessionId":"b731fd0c-68de-4452-a02a-ef7d040b8069","cwd":"/w","kind":"sdk"}"#;
-        assert_eq!(Claude.live_mark(mark).map(|m| m.pid), Some(42));
+        assert_eq!(live_mark(mark).map(|m| m.pid), Some(42));
         for bad in [
             &b""[..],
             b"{}",
             br#"{"pid":-1,"sessionId":"x"}"#,
             br#"{"pid":1,"sessionId":"../x"}"#,
         ] {
-            assert_eq!(Claude.live_mark(bad), None);
+            assert_eq!(live_mark(bad), None);
         }
     }
 }

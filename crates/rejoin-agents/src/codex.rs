@@ -1,135 +1,189 @@
-//! Codex CLI. Measured on 0.166.0 (agents/codex.md); what a constant says of the CLI's behaviour was
-//! seen there.
+//! Codex CLI. Measured on 0.166.0 (agents/codex.md). Statements about the CLI's behaviour were
+//! observed on that version.
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{Envelope, PermissionMode, Runtime, SessionId};
+use rejoin_core::{PermissionMode, Permissions, Runtime, SessionId};
 
-use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
+use crate::adapter::{Adapter, CostLimit, Env, IdForm, Login, NamedTools, Profile, ReadHome};
+use crate::capability::{
+    Adopt, AwsLogin, Capabilities, Dialogue, Fork, InUse, Sandbox, Trace, Warm,
+};
 use crate::environment::EnvRules;
+use crate::external::{Ancestor, HeaderReader, SessionStorage, UserSessions};
 use crate::order::{CommandSpec, RunOrder};
-use crate::outside::{Ancestor, HeadReader, Kept, OwnSessions};
-use crate::repository::{RepositoryFile, RepositoryFolder};
-use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
-use crate::stay::StayReader;
+use crate::session::{ChosenBy, Forking, Moving, Records, SessionAt, SessionPath, SessionReader};
 use crate::stream::StreamParser;
-use crate::terminal::TerminalOrder;
+use crate::turn_end::TurnEndReader;
 
 mod classify;
 mod command;
 mod config;
 mod dialogue;
 mod environment;
-mod head;
-mod ledger;
-mod neutral;
+mod escape;
+mod header;
 mod permission;
-mod place;
 mod probe;
 mod repository;
 mod rollout;
 mod session;
+mod session_path;
 mod stream;
 mod terminal;
+mod tool_log;
 mod wire;
 mod wrapper;
 
 pub(crate) struct Codex;
 
+static PROFILE: Profile = Profile {
+    name: "codex",
+    program: Some("codex"),
+    prelude: &[],
+    install: "npm install -g @openai/codex",
+    login: Some(Login {
+        variables: environment::LOGINS,
+        file: "auth.json",
+        how: "codex login, or export CODEX_API_KEY=…",
+    }),
+    allows: permission::PERMISSION_TABLE,
+    // The sandbox depends on the mode alone.
+    named_tools: NamedTools::Restrict,
+    ids: IdForm::Uuid,
+    chosen_by: ChosenBy::TheCli,
+    records: Records::Lines,
+    // A model of another family makes the CLI compact the session first (0.166.0), so the model is
+    // passed.
+    keeps_model: false,
+    deletes_after_days: None,
+    totals: None,
+    cannot_resume: None,
+};
+
 impl Adapter for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
+    fn profile(&self) -> &Profile {
+        &PROFILE
     }
 
-    fn program(&self) -> Option<&'static str> {
-        Some("codex")
-    }
-
-    fn native(&self, wrapper: &Path) -> Vec<PathBuf> {
-        wrapper::native(wrapper)
-    }
-
-    fn wrapper_env(&self, wrapper: &Path) -> Vec<(String, String)> {
-        wrapper::env(wrapper)
-    }
-
-    fn install(&self) -> &'static str {
-        "npm install -g @openai/codex"
-    }
-
-    fn login(&self) -> Option<Login> {
-        Some(Login {
-            variables: environment::LOGINS,
-            file: "auth.json",
-            how: "codex login, or export CODEX_API_KEY=…",
-        })
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            adopt: Some(self),
+            aws_login: Some(self),
+            dialogue: Some(self),
+            fork: Some(self),
+            defer: None,
+            in_use: Some(self),
+            mentions: None,
+            overlay: None,
+            proof: Some(self),
+            providers: Some(self),
+            repair: None,
+            repository: Some(self),
+            sandbox: Some(self),
+            side_folders: None,
+            terminal: Some(self),
+            warm: Some(self),
+            wrapper: Some(self),
+        }
     }
 
     fn runtime(&self, version_output: &str) -> Option<Runtime> {
         probe::runtime(version_output)
     }
 
-    fn probe(&self) -> Option<Vec<String>> {
-        Some(probe::arguments())
+    fn check_permissions(&self, permissions: &Permissions, _as_root: bool) -> Result<(), String> {
+        permission::check(permissions)
     }
 
-    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
-        probe::judge(stdout, stderr)
+    /// `exec` reports tokens only when the turn is complete.
+    fn cost_limit(&self, permissions: &Permissions) -> CostLimit {
+        if permissions.mode == PermissionMode::Ask {
+            return CostLimit::Tokens;
+        }
+        CostLimit::None("codex reports its tokens during a turn only with --permission ask".into())
     }
 
-    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
-        Some(environment::proof(at))
-    }
-
-    fn allows(&self) -> &'static [Allows] {
-        permission::ALLOWS
-    }
-
-    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
-        permission::express(envelope)
-    }
-
-    /// Its sandbox is bubblewrap (0.166.0, which refuses the older one without mounts).
-    fn mounts(&self, envelope: &Envelope, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
-        envelope.mode != PermissionMode::Full
-    }
-
-    fn tool_servers(&self, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {
-        config::tool_servers(read)
-    }
-
-    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-        repository::files(folder)
-    }
-
-    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
-        repository::hostile(marker)
-    }
-
-    fn unread_memory(&self, _is_workdir: bool) -> &'static [&'static [&'static str]] {
-        repository::MEMORY
-    }
-
-    fn displaced_memory(&self, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<String> {
-        repository::own_instructions(&read("config.toml")?)
+    fn environment(&self) -> EnvRules {
+        environment::rules()
     }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
     }
 
-    fn stays(&self, envelope: &Envelope, _extra_args: &[String]) -> bool {
-        envelope.mode == PermissionMode::Ask
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
     }
 
-    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
-        Some(Box::<dialogue::Stays>::default())
+    fn home(&self, env: Env<'_>) -> Option<PathBuf> {
+        crate::probe::folder(env, "CODEX_HOME", ".codex")
     }
 
-    /// What its own `fork` writes needs the parent's file for ever, and reads it while that may be
-    /// written. A copy under another id goes on by itself, its counts included.
+    fn place(&self, at: &SessionAt<'_>) -> SessionPath {
+        session_path::place(at.session)
+    }
+
+    /// A session continues in any folder that the command names.
+    fn moving(&self, _at: &SessionAt<'_>, _read: ReadHome<'_>) -> Moving {
+        Moving::Stays
+    }
+
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        Box::new(session::Reader::new(cursor))
+    }
+}
+
+impl Adopt for Codex {
+    /// Archived sessions are not listed, because the CLI does not resume them (0.166.0).
+    fn own_sessions(&self, env: Env<'_>, _folder: Option<&str>) -> Option<UserSessions> {
+        Some(UserSessions {
+            home: self.home(env)?,
+            kept: SessionStorage::Files {
+                folders: vec![session_path::ANYWHERE.to_owned()],
+                begins: session_path::BEGINS,
+                ends: &[".jsonl"],
+            },
+            copied: false,
+        })
+    }
+
+    fn header(
+        &self,
+        _path: &str,
+        _folder: Option<&str>,
+        _read: ReadHome<'_>,
+    ) -> Box<dyn HeaderReader> {
+        Box::new(header::Header::default())
+    }
+
+    fn ancestor(&self, first: &[u8]) -> Option<Ancestor> {
+        header::ancestor(first)
+    }
+}
+
+impl AwsLogin for Codex {
+    fn selects_aws(&self, env: Env<'_>, read: &dyn Fn(&Path) -> Option<Vec<u8>>) -> bool {
+        crate::bedrock::codex(self.home(env), read)
+    }
+}
+
+impl Dialogue for Codex {
+    fn dialogue_parser(&self, dialogue: &str) -> Box<dyn StreamParser> {
+        Box::new(dialogue::Reader::led_by(dialogue))
+    }
+}
+
+impl Fork for Codex {
+    /// A session made by the CLI's own `fork` needs the parent's file forever, and the CLI reads
+    /// that file while it may be written. A copy under another id is independent and keeps its
+    /// token counts.
     fn forking(&self) -> Forking {
-        Forking::ByCopy
+        Forking::ByCopy(rollout::rename_header)
+    }
+
+    fn forks(&self, _permissions: &Permissions) -> bool {
+        true
     }
 
     fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
@@ -142,119 +196,38 @@ impl Adapter for Codex {
         *asked = order.new_session.to_string();
         Some(resume)
     }
+}
 
-    fn renamed(&self, first_line: &[u8], to: &SessionId) -> Option<Vec<u8>> {
-        rollout::renamed(first_line, to)
+impl InUse for Codex {
+    /// The file is held by `flock` for as long as a process has the session open.
+    fn trace(&self, session: &SessionId, _place: Option<&str>) -> Option<Trace> {
+        Some(Trace::Lock(format!("thread-writer-locks/{session}.lock")))
+    }
+}
+
+impl Sandbox for Codex {
+    /// The sandbox is bubblewrap (0.166.0, which refuses the older sandbox without mounts).
+    fn mounts(&self, permissions: &Permissions, _read: ReadHome<'_>) -> bool {
+        permissions.mode != PermissionMode::Full
     }
 
-    fn copy_place(&self, at: &SessionAt<'_>) -> Option<String> {
-        place::of_copy(at.session)
+    fn mcp_servers(&self, read: ReadHome<'_>) -> Vec<String> {
+        config::mcp_servers(read)
     }
 
-    fn terminal_help(&self) -> Option<&'static [&'static str]> {
-        Some(&["--help"])
-    }
-
-    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
-        terminal::command(order)
-    }
-
-    fn parser(&self) -> Box<dyn StreamParser> {
-        Box::new(stream::Stream::default())
-    }
-
-    fn in_dialogue(&self, dialogue: &str) -> Box<dyn StreamParser> {
-        Box::new(dialogue::Reader::led_by(dialogue))
-    }
-
-    fn environment(&self) -> EnvRules {
-        environment::rules()
-    }
-
-    fn aws_login(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-        read: &dyn Fn(&Path) -> Option<Vec<u8>>,
-    ) -> bool {
-        crate::bedrock::codex(self.home(env), read)
-    }
-
-    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-        let set = |name| env(name).filter(|value| !value.is_empty());
-        match set("CODEX_HOME") {
-            Some(folder) => Some(PathBuf::from(folder)),
-            None => set("HOME").map(|home| Path::new(&home).join(".codex")),
-        }
-    }
-
-    fn chosen_by(&self) -> ChosenBy {
-        ChosenBy::TheCli
-    }
-
-    fn place(&self, at: &SessionAt<'_>) -> Place {
-        place::place(at.session)
-    }
-
-    /// A session goes on in whichever folder it is told.
-    fn moving(&self, _at: &SessionAt<'_>, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
-        Moving::Stays
-    }
-
-    fn provider_here(&self, provider: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> bool {
-        config::provider_here(provider, read)
-    }
-
-    /// Held by `flock` for as long as a process has the session open.
-    fn lock_file(&self, session: &SessionId) -> Option<String> {
-        Some(format!("thread-writer-locks/{session}.lock"))
-    }
-
-    /// Each is made to be mounted read-only over; after an interrupt they stay.
-    fn litter(&self) -> &'static [&'static str] {
+    /// Each is created as a mount point for a read-only mount. They remain after an interrupt.
+    fn sandbox_dirs(&self) -> &'static [&'static str] {
         &[".agents", ".aws", ".codex", ".git"]
     }
+}
 
-    fn litters_temporary(&self) -> bool {
-        true
+impl Warm for Codex {
+    fn stays(&self, permissions: &Permissions, _extra_args: &[String]) -> bool {
+        permissions.mode == PermissionMode::Ask
     }
 
-    /// What was archived there is not resumed (0.166.0), so it is not listed.
-    fn own_sessions(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-        _folder: Option<&str>,
-    ) -> Option<OwnSessions> {
-        Some(OwnSessions {
-            home: self.home(env)?,
-            kept: Kept::Files {
-                folders: vec![place::ANYWHERE.to_owned()],
-                begins: place::BEGINS,
-                ends: &[".jsonl"],
-            },
-            copied: false,
-        })
-    }
-
-    fn head(
-        &self,
-        _path: &str,
-        _folder: Option<&str>,
-        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
-    ) -> Box<dyn HeadReader> {
-        Box::new(head::Head::default())
-    }
-
-    fn ancestor(&self, first: &[u8]) -> Option<Ancestor> {
-        head::ancestor(first)
-    }
-
-    /// Another model's family makes it compact the session first (0.166.0).
-    fn keeps_model(&self) -> bool {
-        false
-    }
-
-    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
-        Box::new(session::Reader::new(cursor))
+    fn turn_end_reader(&self) -> Box<dyn TurnEndReader> {
+        Box::<dialogue::TurnEnd>::default()
     }
 }
 

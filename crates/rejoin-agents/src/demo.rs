@@ -1,48 +1,60 @@
-//! The built-in agent: a hidden command of rejoin, a process of its own with real session files. It
-//! needs no key and no network, answers by recalling what it has been told, and is used only by
-//! name. The process itself is `rejoin/src/demo_agent.rs`; the two speak JSON lines.
+//! The built-in agent: a hidden command of rejoin that runs as its own process with real session
+//! files. It needs no key and no network, answers by recalling earlier messages, and is used only
+//! when it is named. The process is `rejoin/src/demo_agent.rs`; the two exchange JSON lines.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rejoin_core::{
-    Asked, Choice, Class, Context, Counts, Envelope, EventBody, Failure, Given, Micros, Outcome,
+    Asked, Choice, Class, Context, Counts, EventBody, Failure, Given, Micros, Outcome, Permissions,
     Runtime, SessionId, Usage, Version, strip,
 };
 use serde::Deserialize;
 
-use crate::adapter::{Adapter, ProofEnv, ProofSetup};
+use crate::adapter::{Adapter, CostLimit, Env, IdForm, NamedTools, Profile, ReadHome};
+use crate::capability::{Capabilities, Fork};
 use crate::environment::EnvRules;
 use crate::order::{CommandSpec, RunOrder};
-use crate::session::{Forking, Place, ReadEntry, Reading, SessionAt, SessionReader};
-use crate::stream::{Denied, End, EndCause, Ran, Reply, StreamParser};
+use crate::session::{
+    ChosenBy, Forking, Moving, ReadEntry, Reading, Records, SessionAt, SessionPath, SessionReader,
+};
+use crate::stream::{Denied, EndCause, ProcessEnd, Reply, RunReport, StreamParser};
 
 const PRODUCT: &str = "rejoin demo agent";
 
-/// A message that begins so makes it ask: `ask: Which colour? Red | Blue`, `approve: rm -r x`.
+/// Prefixes of messages that make the agent ask: `ask: Which colour? Red | Blue`, `approve: rm -r
+/// x`.
 const ASKS: [&str; 2] = ["ask:", "approve:"];
 
 pub(crate) struct Demo;
 
+static PROFILE: Profile = Profile {
+    name: "demo",
+    program: None,
+    prelude: &["demo-agent"],
+    install: "it is built in",
+    login: None,
+    allows: &[],
+    named_tools: NamedTools::Permit(&[]),
+    ids: IdForm::Uuid,
+    chosen_by: ChosenBy::Us,
+    records: Records::Lines,
+    keeps_model: true,
+    deletes_after_days: None,
+    totals: None,
+    cannot_resume: None,
+};
+
 impl Adapter for Demo {
-    fn name(&self) -> &'static str {
-        "demo"
+    fn profile(&self) -> &Profile {
+        &PROFILE
     }
 
-    fn has_terminal(&self) -> bool {
-        false
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn install(&self) -> &'static str {
-        "it is built in"
-    }
-
-    fn prelude(&self) -> &'static [&'static str] {
-        &["demo-agent"]
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            fork: Some(self),
+            ..Capabilities::NONE
+        }
     }
 
     fn runtime(&self, version_output: &str) -> Option<Runtime> {
@@ -53,23 +65,22 @@ impl Adapter for Demo {
         })
     }
 
-    fn probe(&self) -> Option<Vec<String>> {
-        None
-    }
-
-    fn judge_probe(&self, _stdout: &str, _stderr: &str) -> Option<String> {
-        None
-    }
-
-    fn proof(&self, _at: &ProofEnv<'_>) -> Option<ProofSetup> {
-        None
-    }
-
-    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
-        if envelope.tools.is_some() {
+    fn check_permissions(&self, permissions: &Permissions, _as_root: bool) -> Result<(), String> {
+        if permissions.tools.is_some() {
             return Err("the demo agent has no tools to choose from; leave out --tools".into());
         }
         Ok(())
+    }
+
+    fn cost_limit(&self, _permissions: &Permissions) -> CostLimit {
+        CostLimit::Free
+    }
+
+    fn environment(&self) -> EnvRules {
+        EnvRules {
+            vendor: Some("none"),
+            ..EnvRules::default()
+        }
     }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
@@ -84,7 +95,7 @@ impl Adapter for Demo {
             "context": order.composed.context,
             "message": order.composed.message,
         });
-        // Only then it reads more than its prompt.
+        // Only in these turns does it read more than its prompt.
         let asks = ASKS
             .iter()
             .any(|word| order.composed.message.starts_with(word));
@@ -97,33 +108,20 @@ impl Adapter for Demo {
         }
     }
 
-    fn forking(&self) -> Forking {
-        Forking::ByCopy
-    }
-
-    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
-        let at = resume.args.iter().position(|arg| arg == "--resume")?;
-        *resume.args.get_mut(at + 1)? = order.new_session.to_string();
-        Some(resume)
-    }
-
     fn parser(&self) -> Box<dyn StreamParser> {
         Box::new(DemoStream::default())
     }
 
-    fn environment(&self) -> EnvRules {
-        EnvRules {
-            vendor: Some("none"),
-            ..EnvRules::default()
-        }
-    }
-
-    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    fn home(&self, env: Env<'_>) -> Option<PathBuf> {
         Some(Path::new(&env("HOME")?).join(".rejoin-demo"))
     }
 
-    fn place(&self, at: &SessionAt<'_>) -> Place {
-        Place::At(format!("sessions/{}.jsonl", at.session))
+    fn place(&self, at: &SessionAt<'_>) -> SessionPath {
+        SessionPath::At(format!("sessions/{}.jsonl", at.session))
+    }
+
+    fn moving(&self, at: &SessionAt<'_>, _read: ReadHome<'_>) -> Moving {
+        self.place(at).moving()
     }
 
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
@@ -134,6 +132,23 @@ impl Adapter for Demo {
             ..Reading::default()
         };
         Box::new(DemoReader { reading })
+    }
+}
+
+impl Fork for Demo {
+    /// No line of a session contains its id.
+    fn forking(&self) -> Forking {
+        Forking::ByCopy(|first_line, _| Some(first_line.to_vec()))
+    }
+
+    fn forks(&self, _permissions: &Permissions) -> bool {
+        true
+    }
+
+    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let at = resume.args.iter().position(|arg| arg == "--resume")?;
+        *resume.args.get_mut(at + 1)? = order.new_session.to_string();
+        Some(resume)
     }
 }
 
@@ -171,7 +186,7 @@ struct DemoStream {
     stderr: String,
     unknown_lines: u64,
     asked: Vec<Asked>,
-    /// All it asked, and what of it was denied.
+    /// All questions so far, and the calls that were denied.
     known: Vec<Asked>,
     denied: Vec<Denied>,
 }
@@ -277,7 +292,7 @@ impl StreamParser for DemoStream {
         Some(Reply { line, message })
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         let refused = self.error.as_ref().is_some_and(|(_, unknown)| *unknown);
         let outcome = match (&self.done, end.cause) {
             (Some(_), _) if !end.torn => Outcome::Succeeded,
@@ -289,7 +304,7 @@ impl StreamParser for DemoStream {
             (_, cause) => Outcome::Failed(self.failure(cause, end)),
         };
         let (usage, context) = self.done.unzip();
-        Ran {
+        RunReport {
             outcome,
             refused,
             text: self.text,
@@ -311,7 +326,7 @@ impl StreamParser for DemoStream {
 }
 
 impl DemoStream {
-    fn failure(&self, cause: EndCause, end: &End) -> Failure {
+    fn failure(&self, cause: EndCause, end: &ProcessEnd) -> Failure {
         if let Some((message, unknown)) = &self.error {
             let class = if *unknown {
                 Class::Refused
@@ -339,9 +354,9 @@ impl DemoStream {
     }
 }
 
-/// A session line: what was said, by whom, and after which line.
+/// A line of the session: a message with its role, and the id of the line before it.
 #[derive(Deserialize)]
-struct Said {
+struct StoredMessage {
     id: String,
     after: Option<String>,
     role: String,
@@ -354,7 +369,7 @@ struct DemoReader {
 
 impl SessionReader for DemoReader {
     fn line(&mut self, line: &[u8]) {
-        let Ok(said) = serde_json::from_slice::<Said>(line) else {
+        let Ok(said) = serde_json::from_slice::<StoredMessage>(line) else {
             self.reading.damaged_lines += 1;
             return;
         };

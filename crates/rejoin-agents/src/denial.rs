@@ -1,4 +1,5 @@
-//! What a model is told in place of what it asked for: the same words whichever CLI passes them on.
+//! Texts that a model receives instead of the permission or answer it asked for, identical for all
+//! CLIs.
 
 use rejoin_core::{Choice, Given, QuestionKind};
 
@@ -8,7 +9,8 @@ pub(crate) const DENIED: &str =
     "The user does not allow this. Do not try to reach the same by other means.";
 pub(crate) const UNWILLING: &str = "The user does not want to answer this. Choose what seems most sensible, go on, and say in your answer what you assumed.";
 
-/// Why not, in words for the model; none: it may. `given` is none if nobody is there.
+/// Returns the reason for a denial, as a text for the model. None if the call is allowed. `given`
+/// is none if no person is available.
 pub(crate) fn denial(kind: QuestionKind, given: Option<&Given>) -> Option<String> {
     let otherwise = match (given, kind) {
         (Some(given), _) if given.decision != Choice::Deny => return None,

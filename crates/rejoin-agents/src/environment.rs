@@ -1,10 +1,13 @@
-//! The environment a CLI gets: the caller's, minus what would confuse it or does not concern it.
+//! Environment of a CLI: the caller's, without variables that would confuse the CLI or are not
+//! meant for it.
 
-/// Names the turn in the environment of the CLI and of everything it starts, so that what outlives
-/// even the shim can be found. No KEY, TOKEN or SECRET in the name: some CLIs drop those.
+/// Names the turn in the environment of the CLI and of all its child processes, so that processes
+/// which outlive even the shim can be found. The name contains no KEY, TOKEN or SECRET, because
+/// some CLIs drop such variables.
 pub const MARKER: &str = "REJOIN_TURN";
 
-/// API keys by vendor: an agent with one vendor gets that one's only (agents/risks.md 4).
+/// API keys by vendor. An agent with one vendor receives only the keys of that vendor
+/// (agents/risks.md 4).
 const VENDOR_KEYS: &[(&str, &[&str])] = &[
     (
         "anthropic",
@@ -40,15 +43,16 @@ const VENDOR_KEYS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A session on its way to us, and where one is fetched from: none of the CLI's business.
+/// Variables that carry a session to import, or the address to fetch one from. They are not meant
+/// for the CLI.
 const ENVELOPE: &[&str] = &[
     "AGENT_SESSION_BLOB",
     "AGENT_SESSION_ID",
     "SESSION_DOWNLOAD_URL",
 ];
 
-/// Variables that libpq reads, and the address that most frameworks read: logins of a database, which
-/// may be the store's own. Every name that begins with `PGSSL` belongs to them too.
+/// Variables that libpq reads, and the address that most frameworks read. They are database logins,
+/// possibly for the store itself. Every name with the prefix `PGSSL` counts too.
 const DATABASE: &[&str] = &[
     "DATABASE_URL",
     "PGAPPNAME",
@@ -86,8 +90,8 @@ const DATABASE: &[&str] = &[
     "PGUSER",
 ];
 
-/// Names of AWS that hold no login of a bucket: dropping them would make an agent act in another
-/// region or account than its caller.
+/// Names of AWS that hold no bucket login. Dropping them would make an agent act in another region
+/// or account than its caller.
 const AWS_PLACES: &[&str] = &[
     "AWS_BEARER_TOKEN_BEDROCK",
     "AWS_CA_BUNDLE",
@@ -102,21 +106,23 @@ fn opens_store(name: &str, aws_login: bool) -> bool {
     DATABASE.contains(&name) || name.starts_with("PGSSL") || (aws && !aws_login)
 }
 
-/// True for the values that CLIs take for "on" in a variable that selects a service.
+/// True for the values that CLIs accept as "on" in a variable that selects a service.
 pub(crate) fn is_on(value: &str) -> bool {
     ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-/// What an adapter wants removed and set.
+/// Changes that an adapter makes to the environment.
 #[derive(Debug, Clone, Default)]
 pub struct EnvRules {
+    /// Variables that the CLI does not receive.
     pub remove: &'static [&'static str],
+    /// Beginnings of names of further such variables.
     pub remove_prefixes: &'static [&'static str],
-    /// Of `VENDOR_KEYS`; none: it may talk to any vendor and keeps all keys.
+    /// Key of `VENDOR_KEYS`. None: the CLI may talk to any vendor and keeps all keys.
     pub vendor: Option<&'static str>,
-    /// The CLI logs in with `AWS_*` ([`Adapter::aws_login`](crate::Adapter::aws_login)), so it
-    /// receives them.
+    /// The CLI logs in with `AWS_*` ([`AwsLogin`](crate::AwsLogin)), so it receives them.
     pub aws_login: bool,
+    /// Variables that the CLI receives unless the caller has set them.
     pub set: Vec<(&'static str, String)>,
 }
 
@@ -134,8 +140,9 @@ impl EnvRules {
     }
 }
 
-/// `set` of the rules only fills what the caller left open; `extra` (the configuration's `env`, and
-/// the command's own) wins over everything; `pass` brings back what was removed.
+/// Builds the environment of a CLI. `set` of the rules only adds variables that the caller has not
+/// set. `extra` (the configuration's `env` and the command's own) overrides everything. `pass`
+/// lists variables that the rules must not remove.
 pub fn compose_env(
     caller: impl IntoIterator<Item = (String, String)>,
     rules: &EnvRules,
@@ -158,9 +165,55 @@ pub fn compose_env(
     env
 }
 
+/// Adds git's `safe.bareRepository=explicit` to an environment, where it outweighs every file. Other
+/// settings that the caller passes this way stay, and a value of this setting too.
+///
+/// Git then does not take a folder of a checkout for a bare repository, whose configuration a clone
+/// brings along. Claude Code 2.1.197 runs `git status` and `git log` at its start.
+pub fn refuse_bare_repositories(env: &mut Vec<(String, String)>) {
+    let (key, value) = ("safe.bareRepository", "explicit");
+    let get = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, value)| value);
+    let count: usize = get(GIT_COUNT).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let is_set = (0..count)
+        .filter_map(|n| get(&format!("GIT_CONFIG_KEY_{n}")))
+        .any(|set| set.eq_ignore_ascii_case(key));
+    if is_set {
+        return;
+    }
+    env.retain(|(name, _)| name != GIT_COUNT);
+    let more = [
+        (GIT_COUNT.to_owned(), (count + 1).to_string()),
+        (format!("GIT_CONFIG_KEY_{count}"), key.to_owned()),
+        (format!("GIT_CONFIG_VALUE_{count}"), value.to_owned()),
+    ];
+    env.extend(more);
+}
+
+const GIT_COUNT: &str = "GIT_CONFIG_COUNT";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_git_are_added_behind_those_of_the_caller() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut env = vec![
+            pair(GIT_COUNT, "1"),
+            pair("GIT_CONFIG_KEY_0", "core.abbrev"),
+            pair("GIT_CONFIG_VALUE_0", "12"),
+        ];
+        refuse_bare_repositories(&mut env);
+        let added = [
+            pair(GIT_COUNT, "2"),
+            pair("GIT_CONFIG_KEY_1", "safe.bareRepository"),
+            pair("GIT_CONFIG_VALUE_1", "explicit"),
+        ];
+        assert!(added.iter().all(|it| env.contains(it)), "{env:?}");
+        let twice = env.clone();
+        refuse_bare_repositories(&mut env);
+        assert_eq!(env, twice);
+    }
 
     #[test]
     fn removed_brought_back_and_set() {

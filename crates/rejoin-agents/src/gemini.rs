@@ -2,177 +2,142 @@
 
 use std::path::PathBuf;
 
-use rejoin_core::{Envelope, PermissionMode, Runtime};
+use rejoin_core::{PermissionMode, Permissions, Runtime};
 
-use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
+use crate::adapter::{Adapter, Env, IdForm, Login, NamedTools, Profile, ReadHome};
+use crate::capability::{Adopt, Capabilities, Dialogue, Fork, Mentions, OverlayHome, Repair, Warm};
 use crate::environment::EnvRules;
+use crate::external::{HeaderReader, SessionStorage, UserSessions};
 use crate::order::{CommandSpec, RunOrder};
-use crate::outside::{HeadReader, Kept, OwnSessions};
 use crate::overlay::Overlay;
-use crate::repository::{RepositoryFile, RepositoryFolder};
-use crate::session::{ChosenBy, Forking, Moving, Place, SessionAt, SessionReader};
-use crate::stay::StayReader;
+use crate::session::{ChosenBy, Forking, Moving, Records, SessionAt, SessionPath, SessionReader};
 use crate::stream::StreamParser;
-use crate::terminal::TerminalOrder;
+use crate::turn_end::TurnEndReader;
 
 mod acp;
 mod classify;
 mod command;
 mod environment;
-mod head;
+mod escape;
+mod header;
 mod home;
-mod neutral;
-mod note;
 mod permission;
 mod probe;
 mod repository;
 mod session;
 mod stream;
 mod terminal;
+mod tool_note;
 mod wire;
 
 pub(crate) struct Gemini;
 
+static PROFILE: Profile = Profile {
+    name: "gemini",
+    program: Some("gemini"),
+    prelude: &[],
+    install: "npm install -g @google/gemini-cli",
+    login: Some(Login {
+        variables: environment::LOGINS,
+        file: "oauth_creds.json",
+        how: "gemini (it asks at its first start), or export GEMINI_API_KEY=…",
+    }),
+    allows: permission::PERMISSION_TABLE,
+    named_tools: NamedTools::Permit(&[
+        "read",
+        "search",
+        "edit",
+        "read_file",
+        "read_many_files",
+        "list_directory",
+        "glob",
+        "grep_search",
+        "search_file_content",
+        "replace",
+        "write_file",
+        "write_todos",
+    ]),
+    ids: IdForm::Uuid,
+    chosen_by: ChosenBy::Us,
+    records: Records::Lines,
+    // Without a model the CLI would ask another model which model to use.
+    keeps_model: false,
+    deletes_after_days: None,
+    totals: None,
+    cannot_resume: None,
+};
+
 impl Adapter for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
+    fn profile(&self) -> &Profile {
+        &PROFILE
     }
 
-    fn program(&self) -> Option<&'static str> {
-        Some("gemini")
-    }
-
-    fn install(&self) -> &'static str {
-        "npm install -g @google/gemini-cli"
-    }
-
-    fn login(&self) -> Option<Login> {
-        Some(Login {
-            variables: environment::LOGINS,
-            file: "oauth_creds.json",
-            how: "gemini (it asks at its first start), or export GEMINI_API_KEY=…",
-        })
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            adopt: Some(self),
+            aws_login: None,
+            dialogue: Some(self),
+            fork: Some(self),
+            defer: None,
+            in_use: None,
+            mentions: Some(self),
+            overlay: Some(self),
+            proof: Some(self),
+            providers: None,
+            repair: Some(self),
+            repository: Some(self),
+            sandbox: None,
+            side_folders: None,
+            terminal: Some(self),
+            warm: Some(self),
+            wrapper: None,
+        }
     }
 
     fn runtime(&self, version_output: &str) -> Option<Runtime> {
         probe::runtime(version_output)
     }
 
-    fn probe(&self) -> Option<Vec<String>> {
-        Some(probe::arguments())
-    }
-
-    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
-        probe::judge(stdout, stderr)
-    }
-
-    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
-        Some(environment::proof(at))
-    }
-
-    fn allows(&self) -> &'static [Allows] {
-        permission::ALLOWS
-    }
-
-    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
-        permission::express(envelope)
-    }
-
-    fn mentions(&self, message: &str) -> Vec<String> {
-        neutral::paths(message)
-    }
-
-    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-        repository::files(folder)
-    }
-
-    fn leaves_stubs(&self) -> bool {
-        true
-    }
-
-    fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
-        command::command(order)
-    }
-
-    fn stays(&self, envelope: &Envelope, _extra_args: &[String]) -> bool {
-        envelope.mode == PermissionMode::Ask
-    }
-
-    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
-        Some(Box::<acp::Stays>::default())
-    }
-
-    fn forking(&self) -> Forking {
-        Forking::FromFile(ChosenBy::TheCli)
-    }
-
-    /// A file is taken for a session only where the CLI does not ask.
-    fn forks(&self, envelope: &Envelope) -> bool {
-        envelope.mode != PermissionMode::Ask
-    }
-
-    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
-        let at = resume.args.iter().position(|arg| arg == "--resume")?;
-        let import = ["--session-file".to_owned(), order.origin?.to_owned()];
-        resume.args.splice(at..=at + 1, import);
-        Some(resume)
-    }
-
-    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
-        Ok(terminal::command(order))
-    }
-
-    fn parser(&self) -> Box<dyn StreamParser> {
-        Box::new(stream::Stream::default())
-    }
-
-    fn in_dialogue(&self, dialogue: &str) -> Box<dyn StreamParser> {
-        Box::new(acp::Dialogue::new(dialogue))
+    fn check_permissions(&self, permissions: &Permissions, _as_root: bool) -> Result<(), String> {
+        permission::check(permissions)
     }
 
     fn environment(&self) -> EnvRules {
         environment::rules()
     }
 
-    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
+        command::command(order)
+    }
+
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
+    }
+
+    fn home(&self, env: Env<'_>) -> Option<PathBuf> {
         home::home(env)
     }
 
-    fn overlay(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<Overlay> {
-        home::overlay(env)
-    }
-
-    fn place(&self, at: &SessionAt<'_>) -> Place {
+    fn place(&self, at: &SessionAt<'_>) -> SessionPath {
         home::place(at)
     }
 
-    fn moving(&self, at: &SessionAt<'_>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
+    fn moving(&self, at: &SessionAt<'_>, read: ReadHome<'_>) -> Moving {
         home::moving(at, read)
-    }
-
-    fn out_of_the_way(&self, path: &str, envelope: &Envelope) -> Option<String> {
-        (envelope.mode == PermissionMode::Ask).then(|| home::of_no_minute(path))?
-    }
-
-    /// It would ask a model which model to take.
-    fn keeps_model(&self) -> bool {
-        false
     }
 
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
         Box::new(session::Reader::new(cursor))
     }
+}
 
-    /// Not those in our overlay. With the user's settings the CLI deletes sessions that were resumed
-    /// (`home.rs`), so ours are copies.
-    fn own_sessions(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-        _folder: Option<&str>,
-    ) -> Option<OwnSessions> {
-        Some(OwnSessions {
+impl Adopt for Gemini {
+    /// Sessions outside rejoin's overlay. With the user's settings the CLI deletes sessions that
+    /// were resumed (`home.rs`), so rejoin works on copies.
+    fn own_sessions(&self, env: Env<'_>, _folder: Option<&str>) -> Option<UserSessions> {
+        Some(UserSessions {
             home: home::own(env)?,
-            kept: Kept::Files {
+            kept: SessionStorage::Files {
                 folders: vec!["tmp/*/chats".to_owned()],
                 begins: "session-",
                 ends: &[".jsonl", ".json"],
@@ -181,20 +146,72 @@ impl Adapter for Gemini {
         })
     }
 
-    fn head(
+    fn header(
         &self,
         path: &str,
         _folder: Option<&str>,
-        read: &dyn Fn(&str) -> Option<Vec<u8>>,
-    ) -> Box<dyn HeadReader> {
-        Box::new(head::Head::new(path, read))
+        read: ReadHome<'_>,
+    ) -> Box<dyn HeaderReader> {
+        Box::new(header::Header::new(path, read))
     }
 
     fn as_lines(&self, session: &[u8]) -> Option<Vec<u8>> {
-        head::as_lines(session)
+        header::as_lines(session)
+    }
+}
+
+impl Dialogue for Gemini {
+    fn dialogue_parser(&self, dialogue: &str) -> Box<dyn StreamParser> {
+        Box::new(acp::Dialogue::new(dialogue))
+    }
+}
+
+impl Fork for Gemini {
+    fn forking(&self) -> Forking {
+        Forking::FromFile(ChosenBy::TheCli)
     }
 
-    fn mend(&self, session: &[u8]) -> Option<Vec<u8>> {
-        session::mend(session)
+    /// A file is accepted as a session only in modes in which the CLI does not ask.
+    fn forks(&self, permissions: &Permissions) -> bool {
+        permissions.mode != PermissionMode::Ask
+    }
+
+    fn fork(&self, mut resume: CommandSpec, order: &RunOrder<'_>) -> Option<CommandSpec> {
+        let at = resume.args.iter().position(|arg| arg == "--resume")?;
+        let import = ["--session-file".to_owned(), order.origin?.to_owned()];
+        resume.args.splice(at..=at + 1, import);
+        Some(resume)
+    }
+}
+
+impl Mentions for Gemini {
+    fn mentions(&self, message: &str) -> Vec<String> {
+        escape::paths(message)
+    }
+}
+
+impl OverlayHome for Gemini {
+    fn overlay(&self, env: Env<'_>) -> Option<Overlay> {
+        home::overlay(env)
+    }
+}
+
+impl Repair for Gemini {
+    fn repair(&self, session: &[u8]) -> Option<Vec<u8>> {
+        session::repair(session)
+    }
+
+    fn relocate_for(&self, path: &str, permissions: &Permissions) -> Option<String> {
+        (permissions.mode == PermissionMode::Ask).then(|| home::undated_path(path))?
+    }
+}
+
+impl Warm for Gemini {
+    fn stays(&self, permissions: &Permissions, _extra_args: &[String]) -> bool {
+        permissions.mode == PermissionMode::Ask
+    }
+
+    fn turn_end_reader(&self) -> Box<dyn TurnEndReader> {
+        Box::<acp::TurnEnd>::default()
     }
 }

@@ -1,52 +1,74 @@
-//! One file per coding CLI: how to call it, how to read what it prints, where its sessions lie and
-//! how to read them. Data in, data out: nothing here starts a process, opens a file or looks at the
-//! environment, so every trap of a CLI can be tested with captured bytes.
+//! Adapters for coding CLIs, one file per CLI: how to call it, how to read its output, where it
+//! stores sessions and how to read them. Data in, data out: nothing here starts a process, opens a
+//! file or reads the environment, so every quirk of a CLI can be tested with captured bytes.
+//!
+//! ```
+//! use rejoin_core::{PermissionMode, Permissions};
+//!
+//! let claude = rejoin_agents::adapter("claude").unwrap();
+//! let full = Permissions { mode: PermissionMode::Full, ..Permissions::default() };
+//! // Claude Code refuses this mode for the superuser, so the turn is refused before it runs.
+//! assert!(claude.check_permissions(&full, false).is_ok());
+//! assert!(claude.check_permissions(&full, true).is_err());
+//! ```
+
+#![warn(missing_docs)]
 
 mod adapter;
 mod bedrock;
+mod capability;
 mod claude;
 mod codex;
 mod demo;
 mod denial;
 mod environment;
+mod external;
+mod facts;
+mod failure;
 mod gemini;
 mod generic;
 mod opencode;
 mod order;
-mod outside;
 mod overlay;
+mod probe;
 mod reach;
 mod repository;
 mod rpc;
 mod session;
-mod stay;
 mod stream;
 mod terminal;
+mod tier_permissions;
+mod tool_names;
+mod tool_note;
+mod turn_end;
 
-pub use adapter::{
-    Adapter, Allows, Contained, Facts, LiveMark, Login, Neutral, ProofEnv, ProofRow, ProofSetup,
-    ProofState,
+pub use adapter::{Adapter, Allows, CostLimit, Env, IdForm, Login, NamedTools, Profile, ReadHome};
+pub use capability::{
+    Adopt, AwsLogin, CallState, Capabilities, Defer, Dialogue, Fork, HeldCall, InUse, LiveMark,
+    Mentions, Nested, OverlayHome, Proof, ProofEnv, ProofSetup, Providers, Repair, Repository,
+    Sandbox, SideFolders, Terminal, Trace, Warm, Wrapper,
 };
-pub use claude::hook as claude_hook;
-pub use environment::{EnvRules, MARKER, compose_env};
-pub use generic::{Generic, GenericConfig, Pick};
+pub use environment::{EnvRules, MARKER, compose_env, refuse_bare_repositories};
+pub use external::{Ancestor, HeaderReader, SessionHeader, SessionStorage, UserSessions};
+pub use facts::{Facts, MentionEscape, ProofRow, ProofState, RepositoryIsolation};
+pub use generic::{Generic, GenericConfig, JsonPath};
 pub use opencode::serve;
 pub use order::{CommandSpec, GoOnOrder, Hook, RunOrder};
-pub use outside::{Ancestor, HeadReader, Kept, OwnSessions, SessionHead};
 pub use overlay::{Overlay, Rewrite};
 pub use reach::reach;
 pub use repository::{
     Guard, Memory, MemoryFile, ReadFile, RepositoryConfig, RepositoryFile, RepositoryFolder,
 };
 pub use session::{
-    ChosenBy, Forking, Moving, Place, ReadEntry, Reading, Records, Said, SessionAt, SessionReader,
-    text_mark,
+    ChosenBy, Forking, Moving, ReadEntry, Reading, Records, RenameHeader, SessionAt,
+    SessionMessage, SessionPath, SessionReader, text_mark,
 };
-pub use stay::{Standing, StayReader};
-pub use stream::{Denied, End, EndCause, Ran, Reply, Say, StreamParser};
+pub use stream::{Denied, EndCause, ProcessEnd, Reply, RunReport, Say, Spent, StreamParser};
 pub use terminal::{OPEN_MARKER, TerminalOrder};
+pub use tier_permissions::{EnforcedPart, enforced_parts, tier_permissions};
+pub use turn_end::{TurnEndReader, TurnState};
 
-/// Every agent that is built in. A new one is a file, and a line here.
+/// All built-in agents. A new agent needs a file and a line here.
 pub const ADAPTERS: &[&dyn Adapter] = &[
     &claude::Claude,
     &codex::Codex,
@@ -55,6 +77,7 @@ pub const ADAPTERS: &[&dyn Adapter] = &[
     &demo::Demo,
 ];
 
+/// Returns the built-in agent of this name. None if there is no such agent.
 pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
     ADAPTERS.iter().copied().find(|a| a.name() == name)
 }

@@ -1,28 +1,27 @@
-//! OpenCode. Measured on 1.18.33 (agents/opencode.md); what a constant says of the CLI's behaviour
-//! was seen there unless it says otherwise.
+//! OpenCode. Measured on 1.18.33 (agents/opencode.md). Statements about the CLI's behaviour were
+//! observed on that version unless they say otherwise.
 //!
-//! Each session lies in a database of its own beneath the CLI's data folder, so that it can be
-//! hashed, copied and put back as one file, and the user's own database is never touched.
+//! Each session has a database of its own beneath the CLI's data folder, so that it can be hashed,
+//! copied and restored as one file, and the user's own database is never touched.
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{Envelope, PermissionMode, Runtime, SessionId};
+use rejoin_core::{PermissionMode, Permissions, Runtime, SessionId};
 
-use crate::adapter::{Adapter, Allows, Login, ProofEnv, ProofSetup};
+use crate::adapter::{Adapter, CostLimit, Env, IdForm, Login, NamedTools, Profile, ReadHome};
+use crate::capability::{Adopt, AwsLogin, Capabilities, Dialogue, Fork, InUse, Trace, Warm};
 use crate::environment::EnvRules;
+use crate::external::{HeaderReader, SessionStorage, UserSessions};
 use crate::order::{CommandSpec, RunOrder};
-use crate::outside::{HeadReader, Kept, OwnSessions};
-use crate::repository::{RepositoryFile, RepositoryFolder};
-use crate::session::{ChosenBy, Forking, Moving, Place, Records, SessionAt, SessionReader};
-use crate::stay::StayReader;
+use crate::session::{ChosenBy, Forking, Moving, Records, SessionAt, SessionPath, SessionReader};
 use crate::stream::StreamParser;
-use crate::terminal::TerminalOrder;
+use crate::turn_end::TurnEndReader;
 
 mod classify;
 mod command;
 mod dialogue;
 mod environment;
-mod head;
+mod header;
 mod permission;
 mod probe;
 mod repository;
@@ -32,85 +31,157 @@ mod stream;
 mod terminal;
 mod tool;
 
-/// `ses_` and 26 letters and digits; other versions may take fewer or more.
-const ID_BEGINS: &str = "ses_";
-const ID_LENGTH: std::ops::RangeInclusive<usize> = 12..=64;
+/// Form of session ids. Other versions may use fewer or more digits. Given an empty id, the CLI
+/// silently starts a new session.
+const IDS: IdForm = IdForm::Prefixed {
+    prefix: "ses_",
+    length: (12, 64),
+    digits: 26,
+};
 
 pub(crate) struct OpenCode;
 
+static PROFILE: Profile = Profile {
+    name: "opencode",
+    program: Some("opencode"),
+    prelude: &[],
+    install: "npm install -g opencode-ai",
+    login: Some(Login {
+        variables: environment::LOGINS,
+        file: "auth.json",
+        how: "opencode auth login, or export the key of your model's vendor",
+    }),
+    allows: permission::PERMISSION_TABLE,
+    named_tools: NamedTools::Permit(&["read", "search", "edit", "glob", "grep", "list"]),
+    ids: IDS,
+    chosen_by: ChosenBy::TheCli,
+    records: Records::Database {
+        lines: session::LINES,
+        ready: session::READY,
+    },
+    keeps_model: true,
+    deletes_after_days: None,
+    totals: None,
+    cannot_resume: None,
+};
+
 impl Adapter for OpenCode {
-    fn name(&self) -> &'static str {
-        "opencode"
+    fn profile(&self) -> &Profile {
+        &PROFILE
     }
 
-    fn program(&self) -> Option<&'static str> {
-        Some("opencode")
-    }
-
-    fn install(&self) -> &'static str {
-        "npm install -g opencode-ai"
-    }
-
-    fn login(&self) -> Option<Login> {
-        Some(Login {
-            variables: environment::LOGINS,
-            file: "auth.json",
-            how: "opencode auth login, or export the key of your model's vendor",
-        })
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            adopt: Some(self),
+            aws_login: Some(self),
+            dialogue: Some(self),
+            fork: Some(self),
+            defer: None,
+            in_use: Some(self),
+            mentions: None,
+            overlay: None,
+            proof: Some(self),
+            providers: None,
+            repair: None,
+            repository: Some(self),
+            sandbox: None,
+            side_folders: None,
+            terminal: Some(self),
+            warm: Some(self),
+            wrapper: None,
+        }
     }
 
     fn runtime(&self, version_output: &str) -> Option<Runtime> {
         probe::runtime(version_output)
     }
 
-    fn probe(&self) -> Option<Vec<String>> {
-        Some(probe::arguments())
+    fn check_permissions(&self, permissions: &Permissions, _as_root: bool) -> Result<(), String> {
+        permission::check(permissions)
     }
 
-    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
-        probe::judge(stdout, stderr)
+    fn cost_limit(&self, _permissions: &Permissions) -> CostLimit {
+        CostLimit::Dollars
     }
 
-    fn proof(&self, at: &ProofEnv<'_>) -> Option<ProofSetup> {
-        Some(environment::proof(at))
-    }
-
-    fn allows(&self) -> &'static [Allows] {
-        permission::ALLOWS
-    }
-
-    fn express(&self, envelope: &Envelope, _as_root: bool) -> Result<(), String> {
-        permission::express(envelope)
-    }
-
-    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-        repository::files(folder)
-    }
-
-    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
-        repository::hostile(marker)
-    }
-
-    /// The working folder's own is named in every run.
-    fn unread_memory(&self, is_workdir: bool) -> &'static [&'static [&'static str]] {
-        if is_workdir { &[] } else { &[&["AGENTS.md"]] }
+    fn environment(&self) -> EnvRules {
+        environment::rules()
     }
 
     fn command(&self, order: &RunOrder<'_>) -> CommandSpec {
         command::command(order)
     }
 
-    /// Arguments for `run` mean nothing to its server.
-    fn stays(&self, envelope: &Envelope, extra_args: &[String]) -> bool {
-        envelope.mode == PermissionMode::Ask || extra_args.is_empty()
+    fn parser(&self) -> Box<dyn StreamParser> {
+        Box::new(stream::Stream::default())
     }
 
-    fn stay_reader(&self) -> Option<Box<dyn StayReader>> {
-        Some(Box::<serve::Stays>::default())
+    fn home(&self, env: Env<'_>) -> Option<PathBuf> {
+        let data = crate::probe::folder(env, "XDG_DATA_HOME", ".local/share")?;
+        Some(data.join("opencode"))
     }
 
+    fn place(&self, at: &SessionAt<'_>) -> SessionPath {
+        SessionPath::At(format!("rejoin/{}.db", at.pin))
+    }
+
+    /// `-s` from another folder than the session's hangs forever without a message. The project of
+    /// the session does not matter.
+    fn moving(&self, _at: &SessionAt<'_>, _read: ReadHome<'_>) -> Moving {
+        Moving::Rewrite(session::MOVE)
+    }
+
+    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
+        Box::new(session::Reader::new(cursor))
+    }
+}
+
+impl Adopt for OpenCode {
+    /// All sessions of the user are in one database. Each of rejoin's has its own, in a separate
+    /// folder.
+    fn own_sessions(&self, env: Env<'_>, _folder: Option<&str>) -> Option<UserSessions> {
+        Some(UserSessions {
+            home: self.home(env)?,
+            kept: SessionStorage::Rows {
+                begins: "opencode",
+                ends: ".db",
+                heads: header::HEADS,
+                copy: header::COPY,
+                whole: "migration",
+            },
+            copied: true,
+        })
+    }
+
+    fn header(
+        &self,
+        _path: &str,
+        _folder: Option<&str>,
+        _read: ReadHome<'_>,
+    ) -> Box<dyn HeaderReader> {
+        Box::new(header::Header::default())
+    }
+}
+
+impl AwsLogin for OpenCode {
+    fn selects_aws(&self, env: Env<'_>, read: &dyn Fn(&Path) -> Option<Vec<u8>>) -> bool {
+        crate::bedrock::opencode(env, read)
+    }
+}
+
+impl Dialogue for OpenCode {
+    fn dialogue_parser(&self, dialogue: &str) -> Box<dyn StreamParser> {
+        Box::new(dialogue::Dialogue::of(dialogue))
+    }
+}
+
+impl Fork for OpenCode {
     fn forking(&self) -> Forking {
         Forking::Within(session::ALONE)
+    }
+
+    fn forks(&self, _permissions: &Permissions) -> bool {
+        true
     }
 
     fn fork(&self, mut resume: CommandSpec, _order: &RunOrder<'_>) -> Option<CommandSpec> {
@@ -120,115 +191,23 @@ impl Adapter for OpenCode {
         resume.args.push("--fork".into());
         Some(resume)
     }
+}
 
-    fn terminal(&self, order: &TerminalOrder<'_>) -> Result<CommandSpec, String> {
-        Ok(terminal::command(order))
+impl InUse for OpenCode {
+    /// Shared memory of SQLite: a connection holds a lock on it for as long as it is open.
+    fn trace(&self, _session: &SessionId, place: Option<&str>) -> Option<Trace> {
+        Some(Trace::Lock(format!("{}-shm", place?)))
+    }
+}
+
+impl Warm for OpenCode {
+    /// Arguments for `run` have no meaning for the server.
+    fn stays(&self, permissions: &Permissions, extra_args: &[String]) -> bool {
+        permissions.mode == PermissionMode::Ask || extra_args.is_empty()
     }
 
-    fn parser(&self) -> Box<dyn StreamParser> {
-        Box::new(stream::Stream::default())
-    }
-
-    fn in_dialogue(&self, dialogue: &str) -> Box<dyn StreamParser> {
-        Box::new(dialogue::Dialogue::of(dialogue))
-    }
-
-    fn environment(&self) -> EnvRules {
-        environment::rules()
-    }
-
-    fn aws_login(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-        read: &dyn Fn(&Path) -> Option<Vec<u8>>,
-    ) -> bool {
-        crate::bedrock::opencode(env, read)
-    }
-
-    fn home(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-        let set = |name| env(name).filter(|value| !value.is_empty());
-        let data = match set("XDG_DATA_HOME") {
-            Some(folder) => PathBuf::from(folder),
-            None => Path::new(&set("HOME")?).join(".local/share"),
-        };
-        Some(data.join("opencode"))
-    }
-
-    fn chosen_by(&self) -> ChosenBy {
-        ChosenBy::TheCli
-    }
-
-    /// Given an empty id the CLI starts afresh, silently.
-    fn is_session_id(&self, id: &SessionId) -> bool {
-        let id = id.as_str();
-        let rest = id.strip_prefix(ID_BEGINS).unwrap_or_default();
-        ID_LENGTH.contains(&id.len())
-            && !rest.is_empty()
-            && rest.chars().all(|c| c.is_ascii_alphanumeric())
-    }
-
-    fn unknown_session(&self, minted: &SessionId) -> SessionId {
-        let plain: String = minted
-            .as_str()
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect();
-        SessionId::new(format!("{ID_BEGINS}{}", &plain[..26.min(plain.len())]))
-            .unwrap_or_else(|_| minted.clone())
-    }
-
-    fn place(&self, at: &SessionAt<'_>) -> Place {
-        Place::At(format!("rejoin/{}.db", at.pin))
-    }
-
-    /// `-s` from another folder than the session's hangs for ever, without a word; which project it
-    /// is in does not matter.
-    fn moving(&self, _at: &SessionAt<'_>, _read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
-        Moving::Rewrite(session::MOVE)
-    }
-
-    fn records(&self) -> Records {
-        Records::Database {
-            lines: session::LINES,
-            ready: session::READY,
-        }
-    }
-
-    /// SQLite's shared memory: a connection holds a lock on it for as long as it is open.
-    fn lock_at(&self, place: &str) -> Option<String> {
-        Some(format!("{place}-shm"))
-    }
-
-    /// All in one database; ours each have one, in a folder of their own.
-    fn own_sessions(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-        _folder: Option<&str>,
-    ) -> Option<OwnSessions> {
-        Some(OwnSessions {
-            home: self.home(env)?,
-            kept: Kept::Rows {
-                begins: "opencode",
-                ends: ".db",
-                heads: head::HEADS,
-                copy: head::COPY,
-                whole: "migration",
-            },
-            copied: true,
-        })
-    }
-
-    fn head(
-        &self,
-        _path: &str,
-        _folder: Option<&str>,
-        _read: &dyn Fn(&str) -> Option<Vec<u8>>,
-    ) -> Box<dyn HeadReader> {
-        Box::new(head::Head::default())
-    }
-
-    fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader> {
-        Box::new(session::Reader::new(cursor))
+    fn turn_end_reader(&self) -> Box<dyn TurnEndReader> {
+        Box::<serve::TurnEnd>::default()
     }
 }
 
@@ -259,7 +238,7 @@ mod tests {
 
     #[test]
     fn only_its_own_ids_are_passed_on() {
-        let is = |id: &str| SessionId::new(id).is_ok_and(|id| OpenCode.is_session_id(&id));
+        let is = |id: &str| SessionId::new(id).is_ok_and(|id| IDS.accept(&id));
         assert!(is("ses_e21a13099ffesPgMJlFhtDvy9X"));
         assert!(is("ses_rejoinSynthetic0001"));
         for other in [

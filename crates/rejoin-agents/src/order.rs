@@ -1,114 +1,141 @@
-//! One run of a CLI: what is wanted of it, and the command that comes of that.
+//! Description of one run of a CLI, and the command that an adapter makes of it.
 
-use rejoin_core::{Composed, Envelope, Micros, SessionId, TurnPlan, Way};
+use rejoin_core::{Composed, Micros, Permissions, SessionId, SessionSource, TurnPlan};
 
-use crate::adapter::Neutral;
+use crate::facts::MentionEscape;
 use crate::repository::{Memory, RepositoryConfig};
 use crate::session::ChosenBy;
 
-/// One run of a CLI, as it is to be.
+/// Description of one run of a CLI.
 #[derive(Debug, Clone, Copy)]
 pub struct RunOrder<'a> {
+    /// Decision about the session.
     pub plan: &'a TurnPlan,
+    /// Prompt, and text that precedes it.
     pub composed: &'a Composed,
-    /// Minted for this attempt; a resume takes its id from the plan instead, and a CLI that chooses
-    /// its ids itself is not told.
+    /// Id minted for this attempt. A resume takes its id from the plan instead, and a CLI that
+    /// chooses ids itself does not receive it.
     pub new_session: &'a SessionId,
-    /// The turn, as it stands in the marker of its processes.
+    /// Id of the turn, as in the marker variable of its processes.
     pub turn: &'a str,
-    /// The CLI's home, and where in it the session lies, as far as that is known before the run.
+    /// The CLI's home.
     pub home: &'a str,
+    /// Path of the session beneath the home, if known before the run.
     pub place: Option<&'a str>,
-    /// What a fork begins with: a file that nobody else knows.
+    /// File that a fork starts from. No other process knows it.
     pub origin: Option<&'a str>,
-    /// The environment the CLI will get, but for what its command adds.
+    /// Environment of the CLI, without the variables that its command adds.
     pub env: &'a [(String, String)],
-    /// Minted for this attempt: finds the prompt in the session again.
+    /// Id minted for this attempt, by which the prompt is found in the session again.
     pub prompt_id: &'a str,
+    /// Canonical path of the working folder.
     pub folder: &'a str,
+    /// Model. None: the CLI's default.
     pub model: Option<&'a str>,
-    pub envelope: &'a Envelope,
-    /// As [`Adapter::tool_servers`](crate::Adapter::tool_servers) found them.
-    pub tool_servers: &'a [String],
+    /// Permissions of the turn.
+    pub permissions: &'a Permissions,
+    /// Result of [`Sandbox::mcp_servers`](crate::Sandbox::mcp_servers).
+    pub mcp_servers: &'a [String],
+    /// Treatment of the repository's own configuration.
     pub repository: RepositoryConfig,
+    /// Memory files that the CLI does not read by itself.
     pub memory: &'a Memory,
-    /// From the configuration.
+    /// Arguments from the configuration.
     pub extra_args: &'a [String],
-    /// The turn is to be stopped when it has cost more, where the CLI can do that.
+    /// Cost after which the CLI itself stops the turn, if it can do that.
     pub max_cost: Option<Micros>,
-    /// The user's own message keeps its CLI meaning (`--raw`).
+    /// True if the user's message keeps its CLI meaning (`--raw`).
     pub raw: bool,
-    /// Of its mentions, those that lead out of the folder; they stay text even so.
+    /// Mentions of the message that lead out of the folder. They stay plain text even with `raw`.
     pub outside: &'a [String],
-    pub neutral: Neutral,
-    /// There is somebody who could answer what the CLI asks.
+    /// Method that keeps text from being taken for commands.
+    pub neutral: MentionEscape,
+    /// True if a person could answer the CLI's questions.
     pub asks: bool,
-    /// Its process may be kept for further turns, or is one that was kept.
+    /// True if the process may be kept for further turns, or is such a process.
     pub stays: bool,
 }
 
 impl RunOrder<'_> {
-    /// It goes on in a process that is there.
+    /// True if the run uses a process that is already running.
     pub fn is_live(&self) -> bool {
-        self.plan.session().is_some_and(|it| it.way() == Way::Live)
+        self.plan
+            .session()
+            .is_some_and(|it| it.way() == SessionSource::Live)
     }
 
-    /// The session this run will write.
+    /// Returns the session that this run writes to.
     pub fn session(&self) -> &SessionId {
         match self.plan.session() {
-            Some(trusted) if trusted.way() != Way::Fork => trusted.id(),
+            Some(trusted) if trusted.way() != SessionSource::Fork => trusted.id(),
             Some(_) | None => self.new_session,
         }
     }
 }
 
-/// A program that may put off what the CLI wants to ask.
+/// A program that may defer a question of the CLI.
 #[derive(Debug, Clone, Copy)]
 pub struct Hook<'a> {
-    /// Called with the word `hook`.
+    /// Path of the program. The CLI calls it with the argument `hook`.
     pub program: &'a str,
-    /// How long it may take.
+    /// Maximum run time.
     pub seconds: u64,
 }
 
-/// A turn whose question is answered, as it is to go on in a new process.
+/// Description of a run that continues a deferred turn in a new process, after its question was
+/// answered.
 #[derive(Debug, Clone, Copy)]
 pub struct GoOnOrder<'a> {
+    /// Session to continue.
     pub session: &'a SessionId,
+    /// Model. None: the CLI's default.
     pub model: Option<&'a str>,
-    pub envelope: &'a Envelope,
+    /// Permissions of the turn.
+    pub permissions: &'a Permissions,
+    /// Canonical path of the working folder.
     pub folder: &'a str,
+    /// Treatment of the repository's own configuration.
     pub repository: RepositoryConfig,
+    /// Memory files that the CLI does not read by itself.
     pub memory: &'a Memory,
+    /// Arguments from the configuration.
     pub extra_args: &'a [String],
+    /// Cost after which the CLI itself stops the turn, if it can do that.
     pub max_cost: Option<Micros>,
 }
 
-/// A command as data.
+/// A command line with its input, environment and files, as data.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandSpec {
-    /// A hidden command of rejoin that starts the CLI and speaks with it, because the CLI does not
-    /// speak on its stdin and stdout. It is given the program and its arguments.
+    /// Hidden command of rejoin that starts the CLI and talks to it, because the CLI does not talk
+    /// on stdin and stdout. It receives the program and its arguments.
     pub through: Option<&'static str>,
+    /// Arguments, without the program.
     pub args: Vec<String>,
+    /// Text that the CLI receives on stdin at its start.
     pub stdin: String,
-    /// Keep stdin open for answers; it is closed when a line of one of these types appears. Of a
-    /// protocol without types: `method:NAME` and `id:TEXT` name a line by these members.
+    /// Keeps stdin open for answers until a line of one of these types appears. For protocols
+    /// without types, `method:NAME` and `id:TEXT` match a line by these members.
     pub hold_stdin: bool,
+    /// Types of lines after which stdin is closed.
     pub close_stdin_on: Vec<String>,
-    /// A line of one of these types is the last word: the process may live on for a moment only.
+    /// Types of lines that end the turn. After one of them the process may run for a short time
+    /// only.
     pub done_on: Vec<String>,
-    /// The run is a dialogue, and this is what its reader has to know to lead it (the prompt, say).
-    /// It is kept with the run, for whoever reads it again.
+    /// Data with which the parser conducts the dialogue of this run (such as the prompt). Stored
+    /// with the run, for later readers.
     pub dialogue: Option<String>,
-    /// Who chooses the id of a new session in this run, if not who usually does.
+    /// Side that chooses the id of a new session in this run, if it differs from
+    /// [`Profile::chosen_by`](crate::Profile::chosen_by).
     pub chosen_by: Option<ChosenBy>,
+    /// Variables of this run, which override all others.
     pub env: Vec<(String, String)>,
-    /// Its stdout is a terminal.
+    /// True if stdout is a terminal.
     pub pty: bool,
-    /// How a reader of the session will name this prompt; none: by the id minted for it.
+    /// Id by which a reader of the session identifies this prompt. None: the id minted for the
+    /// attempt.
     pub prompt_mark: Option<String>,
-    /// What the CLI must find beneath its home, by place. Never two contents under one name: other
-    /// runs may be reading it.
+    /// Files that the CLI needs beneath its home, by path. A path always has the same content,
+    /// because other runs may be reading it.
     pub files: Vec<(String, String)>,
 }

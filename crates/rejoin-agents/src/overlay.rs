@@ -1,23 +1,24 @@
-//! A home made for one CLI out of the user's own, where that must not be changed.
+//! A home for one CLI that is derived from the user's own home, which must stay unchanged.
 
 use std::path::PathBuf;
 
-/// Makes a file out of the user's own one, which may be missing.
+/// Produces a file from the user's own file, which may be missing.
 pub type Rewrite = fn(Option<&[u8]>) -> Result<Vec<u8>, String>;
 
-/// Everything of the user's folder is linked into it, but for what stays apart.
+/// A home in which every entry of the user's folder is a link, except those listed in `apart`,
+/// `mixed` and `rewritten`.
 #[derive(Debug, Clone)]
 pub struct Overlay {
-    /// The user's folder.
+    /// Folder of the user.
     pub from: PathBuf,
-    /// The one the CLI gets.
+    /// Folder that the CLI receives.
     pub to: PathBuf,
-    /// Entries that are the CLI's own in each.
+    /// Entries that are not linked: each folder has its own.
     pub apart: &'static [&'static str],
-    /// Folders that hold files of ours beside the user's: those are linked one by one.
+    /// Folders that also hold files of rejoin. Their entries are linked one by one.
     pub mixed: &'static [&'static str],
-    /// Made anew for every run, so that later changes of the user's count.
+    /// Files that are produced anew for every run, so that later changes by the user take effect.
     pub rewritten: &'static [(&'static str, Rewrite)],
-    /// Further links, with what they point to.
+    /// Further links, each with its target.
     pub links: Vec<(PathBuf, PathBuf)>,
 }

@@ -1,44 +1,23 @@
-//! The mode that a set of permissions amounts to, for comparison with a ceiling.
+//! Finds the mode that a set of permissions is equivalent to, for comparison with a ceiling.
 
-use rejoin_core::{Envelope, PermissionMode};
+use rejoin_core::{PermissionMode, Permissions};
 
-/// Tools that `edit` permits by itself. A tool outside this list is permitted by being named in `tools`, so
-/// it widens the turn. Claude Code's editing tools are not listed: in `edit` it writes inside the folder
-/// only, and a named tool is permitted everywhere.
-const CLAUDE: &[&str] = &["read", "search", "Read", "Glob", "Grep", "LS", "TodoWrite"];
-const GEMINI: &[&str] = &[
-    "read",
-    "search",
-    "edit",
-    "read_file",
-    "read_many_files",
-    "list_directory",
-    "glob",
-    "grep_search",
-    "search_file_content",
-    "replace",
-    "write_file",
-    "write_todos",
-];
-const OPENCODE: &[&str] = &["read", "search", "edit", "glob", "grep", "list"];
+use crate::adapter;
+use crate::adapter::NamedTools;
 
-/// Returns the mode whose permissions the envelope stays within. A tool that `edit` does not permit by
+/// Returns the mode that covers these permissions. A tool that `edit` does not permit by
 /// itself counts as `full` in every mode: a conversation keeps its list, and its mode may change later.
-pub fn reach(agent: &str, envelope: &Envelope) -> PermissionMode {
-    let tools = envelope.tools.as_deref().unwrap_or_default();
-    let within: &[&str] = match agent {
-        "claude" => CLAUDE,
-        "gemini" => GEMINI,
-        "opencode" => OPENCODE,
-        // The sandbox follows from the mode alone; a list of tools only takes tools away.
-        "codex" => return envelope.mode,
-        _ => &[],
+pub fn reach(agent: &str, permissions: &Permissions) -> PermissionMode {
+    let named = adapter(agent).map_or(NamedTools::Permit(&[]), |a| a.profile().named_tools);
+    let NamedTools::Permit(within) = named else {
+        return permissions.mode;
     };
-    let widens = tools.iter().any(|tool| !within.contains(&tool.as_str()));
-    if widens {
+    let tools = permissions.tools.as_deref().unwrap_or_default();
+    let mut tools = tools.iter().map(String::as_str);
+    if tools.any(|tool| !within.contains(&tool)) {
         PermissionMode::Full
     } else {
-        envelope.mode
+        permissions.mode
     }
 }
 
@@ -47,12 +26,13 @@ mod tests {
     use super::*;
 
     fn of(agent: &str, mode: PermissionMode, tools: &[&str]) -> PermissionMode {
-        let envelope = Envelope {
+        let permissions = Permissions {
             mode,
             tools: Some(tools.iter().map(|&tool| tool.to_owned()).collect()),
             deny_tools: vec![],
+            commands: false,
         };
-        reach(agent, &envelope)
+        reach(agent, &permissions)
     }
 
     #[test]

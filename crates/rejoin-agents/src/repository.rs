@@ -1,7 +1,7 @@
 //! Files of a repository that a CLI obeys rather than reads: programs, servers, permissions.
 //!
-//! A repository is data until its user trusts it (`rejoin trust`). Until then each run keeps the CLI
-//! from these files ([`Guard::Flags`]), or the turn is refused ([`Guard::Missing`]).
+//! A repository is data until its user trusts it (`rejoin trust`). Until then each run keeps the
+//! CLI from these files ([`Guard::Flags`]), or the turn is refused ([`Guard::Missing`]).
 
 mod effects;
 
@@ -10,39 +10,44 @@ use serde_json::{Map, Value};
 
 use self::effects::effects;
 
-/// Whether a repository's own configuration counts in a run.
+/// Treatment of a repository's own configuration in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RepositoryConfig {
+    /// The run keeps the CLI from it.
     #[default]
     Ignored,
-    /// Ignored, and the repository defines skills, which some CLIs offer the model even so.
+    /// Ignored, although the repository defines skills, which some CLIs offer the model even so.
     IgnoredWithSkills,
-    /// The user trusts every one of its files as they are now.
+    /// The user trusts the current content of every one of its files.
     Obeyed,
 }
 
 impl RepositoryConfig {
+    /// Returns true if the CLI reads the configuration.
     pub fn is_obeyed(self) -> bool {
         self == Self::Obeyed
     }
 }
 
-/// Keeps a CLI from obeying a file.
+/// Mechanism that keeps a CLI from obeying a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Arguments and environment of the run. They count where the binary was proven to obey them.
+    /// Arguments and environment of the run. They count only if a proof showed that the binary
+    /// respects them.
     Flags,
-    /// Nothing does: the turn is refused.
+    /// No mechanism exists: the turn is refused.
     Missing,
 }
 
-/// A file that a CLI would obey, and what it would do.
+/// A file that a CLI would obey, and its effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryFile {
-    /// Path beneath the folder that was asked about.
+    /// Path beneath the inspected folder.
     pub path: String,
-    /// One entry for each thing the file sets, whole, for people: ``hooks.Stop: runs `./check.sh` ``.
+    /// Descriptions of all settings in the file, complete, for people:
+    /// ``hooks.Stop: runs `./check.sh` ``.
     pub effects: Vec<String>,
+    /// Mechanism that keeps the CLI from obeying the file.
     pub guard: Guard,
 }
 
@@ -58,19 +63,23 @@ impl RepositoryFile {
 /// outermost folder inward.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// Text of the user's own that would be displaced by the memory.
+    /// The user's own text that the memory would displace.
     pub own: Option<String>,
+    /// Memory files, from the outermost folder inward.
     pub files: Vec<MemoryFile>,
 }
 
+/// A memory file with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryFile {
+    /// Path of the file.
     pub path: String,
+    /// Content of the file.
     pub text: String,
 }
 
 impl Memory {
-    /// The whole as one text, each file under its path. None: there is nothing to pass on.
+    /// Joins all files into one text, each under its path. None if there are no files to pass on.
     pub(crate) fn text(&self) -> Option<String> {
         let files = self.files.iter();
         let files = files.map(|file| format!("Contents of {}:\n\n{}", file.path, file.text));
@@ -79,21 +88,21 @@ impl Memory {
     }
 }
 
-/// The bytes of a file, or why it cannot be read.
+/// Bytes of a file, or the reason why it cannot be read.
 pub type ReadFile = Result<Vec<u8>, String>;
 
-/// One folder of a repository, as an adapter sees it.
+/// A folder of a repository, as an adapter sees it.
 pub struct RepositoryFolder<'a> {
-    /// The turn works in this folder. False: the folder lies above the working folder.
+    /// True for the working folder of the turn, false for a folder above it.
     pub is_workdir: bool,
-    /// Returns the bytes of a file, none if there is no such file. A file that is not regular, too
+    /// Returns the bytes of a file, none if it does not exist. A file that is not regular, too
     /// large or unreadable is an error.
     pub read: &'a dyn Fn(&str) -> Option<ReadFile>,
-    /// Returns the names in a folder; empty if there is none.
+    /// Returns the names in a folder. Empty if the folder does not exist.
     pub list: &'a dyn Fn(&str) -> Vec<String>,
 }
 
-/// Folders of definitions are walked so deep, and so many of their entries are looked at.
+/// Maximum depth to which folders of definitions are walked, and maximum number of their entries.
 const DEPTH: usize = 6;
 const MOST: usize = 2000;
 
@@ -123,8 +132,9 @@ impl RepositoryFolder<'_> {
         })
     }
 
-    /// Lists every file beneath a folder, each with the same effect. A folder that lies too deep, or is
-    /// reached after too many entries, is listed itself: it cannot be read, and so not be trusted.
+    /// Lists every file beneath a folder, each with the same effect. A folder that is too deep, or
+    /// that is reached after too many entries, is listed itself: it cannot be read, so it cannot be
+    /// trusted.
     pub(crate) fn each(&self, folder: &str, guard: Guard, effect: &str) -> Vec<RepositoryFile> {
         let mut walk = Walk {
             paths: vec![],
@@ -153,7 +163,7 @@ impl RepositoryFolder<'_> {
             }
             walk.left -= 1;
             let path = format!("{folder}/{name}");
-            // A name that is not UTF-8 cannot be read by it, but the CLI may.
+            // A name that is not UTF-8 cannot be read under this text, but the CLI may read it.
             let is_file = (self.read)(&path).is_some() || name.contains('\u{fffd}');
             if is_file || depth == 0 {
                 walk.paths.push((path, is_file));
@@ -164,13 +174,13 @@ impl RepositoryFolder<'_> {
     }
 }
 
-/// Files found so far, false for a folder that was not looked into, and how many entries may follow.
+/// Files found so far (false for a folder that was not entered), and the number of entries left.
 struct Walk {
     paths: Vec<(String, bool)>,
     left: usize,
 }
 
-/// Parses JSON, with whatever else `options` allow. An empty file is an empty table.
+/// Parses JSON with the extensions that `options` allow. An empty file is an empty table.
 pub(crate) fn jsonc(bytes: &[u8], options: &ParseOptions) -> Result<Map<String, Value>, String> {
     let text = str::from_utf8(bytes).map_err(|_| "it is not text")?;
     let text = text.trim_start_matches('\u{feff}');
@@ -187,7 +197,7 @@ pub(crate) fn jsonc(bytes: &[u8], options: &ParseOptions) -> Result<Map<String, 
 pub(crate) mod tests {
     use super::*;
 
-    /// The findings of an adapter in a folder with these files, one line each.
+    /// Returns the findings of an adapter in a folder with these files, one line each.
     pub(crate) fn found(
         files: &[(&str, &str)],
         is_workdir: bool,

@@ -1,9 +1,9 @@
-//! JSON-RPC in lines, as CLIs that are led speak it.
+//! JSON-RPC messages in lines, for CLIs that run as a server.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A request has a method and an id, a notification only the one, a response only the other.
+/// A request has a method and an id, a notification only a method, a response only an id.
 #[derive(Deserialize)]
 pub(crate) struct Message {
     pub(crate) id: Option<Value>,

@@ -1,172 +1,222 @@
-//! A CLI's own record of what it knows: where it lies, how it is kept, how it is read.
+//! A CLI's own sessions: where they are stored, in which format, and how they are read.
 
 use rejoin_core::{Context, Micros, Role, SessionId, ToolNote, Usage};
 
 use crate::stream::Denied;
 
-/// Who chooses the id of a new session.
+/// Side that chooses the id of a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChosenBy {
-    /// It is passed to the CLI.
+    /// rejoin chooses the id and passes it to the CLI.
     Us,
-    /// It is in the CLI's first event.
+    /// The CLI chooses the id and prints it in its first event.
     TheCli,
 }
 
-/// A session, as far as it says where it lies.
+/// Everything that determines the path of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionAt<'a> {
-    /// A real path.
+    /// Canonical path of the working folder.
     pub folder: &'a str,
+    /// Id of the session.
     pub session: &'a SessionId,
-    /// Ours, and the same for as long as the session lives.
+    /// Id of the pin, which stays the same for as long as the session exists.
     pub pin: &'a str,
 }
 
-/// Where the main file of a session lies beneath the CLI's home.
+/// Location of a session's main file beneath the CLI's home.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum SessionPath {
+    /// At this path.
     At(String),
-    /// In one of these folders, of which a part may be `*`; the first by name that begins and ends
-    /// so.
+    /// In one of these folders, whose parts may be `*`: the first file by name with this prefix and
+    /// suffix.
     Find {
+        /// Folders, in the order in which they are searched.
         folders: Vec<String>,
+        /// Prefix of the file name.
         begins: String,
+        /// Suffix of the file name.
         ends: String,
+        /// Path for a copy of the session. None if the CLI would not find one.
+        copy: Option<String>,
     },
 }
 
-/// How another conversation goes on from where a session was confirmed. What it begins with is always
-/// a copy of those bytes: whoever owns the session may be writing it at that moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forking {
-    /// It cannot: a new session is told the record.
-    Never,
-    /// The CLI makes a session of its own out of the copy, under an id that is chosen so.
-    FromFile(ChosenBy),
-    /// The CLI makes one within its database, of which the copy is put in its place. The statements
-    /// then leave nothing else there than the session that is their parameter.
-    Within(&'static [&'static str]),
-    /// The copy is one, once it has another id ([`Adapter::renamed`](crate::Adapter::renamed)).
-    ByCopy,
-}
-
-impl Forking {
-    /// The CLI is told under which id.
-    pub fn told(self) -> bool {
+impl SessionPath {
+    /// Returns the path for a copy of the session. None if it is not known in advance.
+    pub fn of_copy(self) -> Option<String> {
         match self {
-            Self::FromFile(chosen) => chosen == ChosenBy::Us,
-            Self::ByCopy => true,
-            Self::Never | Self::Within(_) => false,
+            Self::At(path) => Some(path),
+            Self::Find { copy, .. } => copy,
+        }
+    }
+
+    /// Returns how a session gets here from another folder.
+    pub(crate) fn moving(self) -> Moving {
+        match self {
+            Self::At(path) => Moving::To(path),
+            Self::Find { .. } => Moving::Stays,
         }
     }
 }
 
-/// What to do with a session when its folder has moved.
+/// Rewrites the first line of a session for a copy under the id. None if it is not a line of a
+/// session.
+pub type RenameHeader = fn(&[u8], &SessionId) -> Option<Vec<u8>>;
+
+/// Method by which another conversation continues a confirmed session. The new session always
+/// starts with a copy of the confirmed bytes, because the owner may be writing to the session at
+/// that moment.
+#[derive(Debug, Clone, Copy)]
+pub enum Forking {
+    /// The CLI creates a new session from the copy. The value says which side chooses its id.
+    FromFile(ChosenBy),
+    /// The CLI creates a new session within a copy of the database, which is put in place before
+    /// the run. Afterwards the statements delete everything except the session that is their
+    /// parameter.
+    Within(&'static [&'static str]),
+    /// The copy is the new session, once its first line has a new id.
+    ByCopy(RenameHeader),
+}
+
+impl Forking {
+    /// True if rejoin passes the id of the new session to the CLI.
+    pub fn passes_id(self) -> bool {
+        match self {
+            Self::FromFile(chosen) => chosen == ChosenBy::Us,
+            Self::ByCopy(_) => true,
+            Self::Within(_) => false,
+        }
+    }
+}
+
+/// Steps that a session needs when its working folder has moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moving {
-    /// The CLI finds it where it is.
+    /// No step: the CLI finds the session at its old path.
     Stays,
-    /// A copy is put here.
+    /// Copy the session to this path.
     To(String),
-    /// A copy under the same name is put into this folder.
+    /// Copy the session into this folder, under the same name.
     Into(String),
-    /// It says itself where it belongs: statements for its database, with the new folder as their
-    /// parameter.
+    /// Run these statements on the session's database, which contains its folder. Their parameter
+    /// is the new folder.
     Rewrite(&'static [&'static str]),
 }
 
-/// How a CLI keeps a session.
+/// Storage format of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
-    /// A file of lines, only ever appended to: what follows the confirmed bytes can be cut off.
+    /// Append-only file of lines: everything after the confirmed bytes can be cut off.
     Lines,
-    /// An SQLite file of its own: taken back by putting a saved copy in its place. The query gives
-    /// one line of JSON per row; its parameter is the cursor, or the empty text. The statements make
-    /// it ready to be resumed; their parameter is the time, in milliseconds since 1970.
+    /// SQLite file of its own, which is rolled back by restoring a saved copy. The query `lines`
+    /// returns one line of JSON per row; its parameter is the cursor, or the empty string. The
+    /// statements `ready` prepare the session for a resume; their parameter is the time in
+    /// milliseconds since 1970.
     Database {
+        /// Query for the lines of a session.
         lines: &'static str,
+        /// Statements that prepare a session for a resume.
         ready: &'static [&'static str],
     },
 }
 
-/// Lists what a CLI would replay from a session.
+/// Lists the messages that a CLI would replay from a session.
 pub trait SessionReader: Send {
-    /// One complete line, without its newline.
+    /// Reads one complete line, without its newline.
     fn line(&mut self, line: &[u8]);
 
+    /// Returns the contents. Called once, after the last line.
     fn finish(self: Box<Self>) -> Reading;
 }
 
-/// What was read.
+/// Contents of a session after the cursor, as a [`SessionReader`] found them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// The entries on the branch the CLI would replay, in order, after the cursor.
+    /// Entries on the branch that the CLI would replay, in order, after the cursor.
     pub entries: Vec<ReadEntry>,
-    /// Ids of all prompts that were added, also off that branch: whose words are in here?
+    /// Prompts off that branch, each with what followed it, in the order of the file. A second
+    /// process wrote them at the same time, or the user went back to an earlier message.
+    pub aside: Vec<ReadEntry>,
+    /// Ids of all added prompts, including those off that branch. They show whose prompts the
+    /// session contains.
     pub prompts: Vec<String>,
-    /// False: the branch does not lead back to the cursor it was read from.
+    /// False if the branch does not lead back to the cursor.
     pub connected: bool,
-    /// All entries were added after the cursor, connected or not.
+    /// True if all entries were added after the cursor, connected or not.
     pub only_added: bool,
-    /// Its last answer was still being written.
+    /// True if the last answer is incomplete.
     pub unfinished: bool,
+    /// Number of lines that could not be parsed.
     pub damaged_lines: u64,
+    /// Number of tool calls without a result.
     pub orphaned_calls: u64,
+    /// True if the CLI compacted the session.
     pub compacted: bool,
-    /// How many of the entries lie before the last of those: a copy need not hold them.
+    /// Number of entries before the last compaction. A copy need not contain them.
     pub summed_up: usize,
-    /// How full it was at its last call, where the session says so and the stream does not.
+    /// Context use at the last call, if the session records it and the stream does not.
     pub context: Option<Context>,
-    /// Whose model it was held with, and which, where the session says so.
+    /// Provider and model that the session used, if it records them.
     pub provider: Option<String>,
+    /// Model that the session used, if it records it.
     pub model: Option<String>,
-    /// All the tokens it has counted from its beginning, where the session says so.
+    /// All tokens since the beginning of the session, if it records them.
     pub usage: Option<Usage>,
-    /// Of what the part that was read took in, how many tokens came from a cache, where the stream may
-    /// not tell them apart.
+    /// Input tokens of the part that was read which came from a cache, for streams that may not
+    /// report them separately.
     pub cached: u64,
-    /// What all of it cost from its beginning, where the session says so.
+    /// Cost since the beginning of the session, if it records it.
     pub total: Option<Micros>,
-    /// What the part that was read has cost, where the session says so.
+    /// Cost of the part that was read, if the session records it.
     pub spent: Option<Micros>,
-    /// Calls that were stopped and that the stream says nothing of. They may have done a part.
+    /// Calls that were stopped and are missing in the stream. They may have done part of their
+    /// work.
     pub denied: Vec<Denied>,
-    /// What its tools began, where the stream may not have told of it; it may have ended since.
+    /// Tool calls that began, for streams that may miss them. They may have ended since.
     pub begun: Vec<ToolNote>,
-    /// To read on from next time.
+    /// Cursor for the next reading.
     pub cursor: Option<String>,
-    /// Which session it is, where it says so.
+    /// Id of the session, if the file contains it.
     pub session: Option<String>,
-    /// The CLI would replay parts of it twice ([`Adapter::mend`](crate::Adapter::mend)).
+    /// True if the CLI would replay parts of the session twice
+    /// ([`Repair::repair`](crate::Repair::repair)).
     pub repeats: bool,
 }
 
+/// Entry of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadEntry {
-    /// As stored; what rejoin added is stripped, `id` is the one minted for the attempt.
+    /// A prompt, without the text that rejoin added. `id` is the id minted for the attempt.
     Prompt {
+        /// Id minted for the attempt.
         id: String,
+        /// Text, without the text that rejoin added.
         text: String,
         /// In microseconds since 1970.
         at: Option<i64>,
     },
+    /// An answer of the model.
     Answer {
+        /// Text of the answer.
         text: String,
+        /// In microseconds since 1970.
         at: Option<i64>,
     },
-    /// The model called a tool here.
+    /// A tool call of the model.
     Did(ToolNote),
-    /// The CLI's own words (API errors, summaries, "continue" lines): never a message.
+    /// Text of the CLI itself (API errors, summaries, "continue" lines). Never a message.
     Synthetic,
 }
 
 impl Reading {
-    /// What was added to a copy of `origin`. Fails if the copy does not begin with all that was said
-    /// there; the CLI's own words do not count.
+    /// Keeps only the entries that were added to a copy of `origin`. Fails if the copy does not
+    /// begin with all messages of `origin`; text of the CLI itself does not count.
     pub fn since(mut self, origin: &Self) -> Result<Self, String> {
         let known = begins_with(&self.entries, &origin.entries);
-        // A copy need not hold what was summed up; Claude Code 2.1 keeps the end of it.
+        // A copy need not contain the messages before a compaction; Claude Code 2.1 keeps the last
+        // of them.
         let known = known.or_else(|| {
             let mut replayed = (0..=origin.summed_up).rev();
             replayed.find_map(|at| begins_with(&self.entries, origin.entries.get(at..)?))
@@ -189,7 +239,7 @@ impl Reading {
         before.said().len() as u64
     }
 
-    /// Can it be gone on with? Else why not.
+    /// Checks that the session can be continued. The error says why not.
     pub fn whole(&self) -> Result<(), String> {
         if self.damaged_lines > 0 {
             return Err(format!("{} unreadable lines", self.damaged_lines));
@@ -209,7 +259,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Does the session hold exactly the prompt we sent and the answer we got, and end there?
+    /// Checks that the session holds exactly the prompt that was sent and the answer that was
+    /// received, and ends there. The error says how it differs.
     pub fn confirms(&self, prompt: &str, answer: &str) -> Result<(), String> {
         self.whole()?;
         let ours = |e: &ReadEntry| matches!(e, ReadEntry::Prompt { id, .. } if id == prompt);
@@ -230,7 +281,6 @@ impl Reading {
                 ReadEntry::Prompt { .. } => return Err("another prompt follows".into()),
             }
         }
-        let plain = |text: &str| text.split_whitespace().collect::<String>();
         if plain(&said) == plain(answer) {
             Ok(())
         } else {
@@ -239,22 +289,25 @@ impl Reading {
     }
 }
 
-/// One message of a session, as a person would tell it.
+/// A message of a session, as it becomes part of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct SessionMessage {
+    /// Author of the message.
     pub role: Role,
+    /// Text of the message.
     pub text: String,
-    /// What tools did for an answer, or for a prompt without one; there also what only began.
+    /// Tool calls for an answer, or for a prompt without an answer. Only the latter include
+    /// unfinished calls.
     pub trail: Vec<ToolNote>,
-    /// Microseconds since 1970, where the session says so.
+    /// Microseconds since 1970, if the session records the time.
     pub at: Option<i64>,
 }
 
 impl Reading {
-    /// What was said, in order: all that the model said to a prompt is one answer, and what the CLI
-    /// itself put in is nothing that was said.
-    pub fn said(&self) -> Vec<Said> {
-        let mut said: Vec<Said> = vec![];
+    /// Returns the messages in order. All answers to one prompt are joined into one message. Text
+    /// of the CLI itself is left out.
+    pub fn said(&self) -> Vec<SessionMessage> {
+        let mut said: Vec<SessionMessage> = vec![];
         let mut did: Vec<ToolNote> = vec![];
         for entry in &self.entries {
             match entry {
@@ -262,7 +315,7 @@ impl Reading {
                     if text.trim().is_empty() => {}
                 ReadEntry::Prompt { text, at, .. } => {
                     end_of_turn(&mut said, &mut did);
-                    said.push(Said {
+                    said.push(SessionMessage {
                         role: Role::User,
                         text: text.clone(),
                         trail: vec![],
@@ -270,14 +323,15 @@ impl Reading {
                     });
                 }
                 ReadEntry::Answer { text, at } => {
-                    // The model went on without it: nobody needs to know more.
+                    // The model continued without this result, so an unfinished call is of no
+                    // interest.
                     did.retain(|note| note.finished);
                     match said.last_mut() {
                         Some(last) if last.role == Role::Assistant => {
                             last.text.push_str("\n\n");
                             last.text.push_str(text);
                         }
-                        Some(_) | None => said.push(Said {
+                        Some(_) | None => said.push(SessionMessage {
                             role: Role::Assistant,
                             text: text.clone(),
                             trail: vec![],
@@ -294,16 +348,80 @@ impl Reading {
     }
 }
 
-/// What was done belongs to the answer; without one, to the prompt.
-fn end_of_turn(said: &mut [Said], did: &mut Vec<ToolNote>) {
+impl Reading {
+    /// Returns the messages that follow prompts of other people, on the branch and off it, in the
+    /// order of their prompts. `is_ours` judges a prompt by its id and time; `begins` is the
+    /// verdict for entries before the first prompt. The answers to our prompts are left out even if
+    /// another process wrote a prompt before them.
+    pub fn said_by_others(
+        &self,
+        begins: bool,
+        mut is_ours: impl FnMut(&str, Option<i64>) -> bool,
+        our_answers: &[&str],
+    ) -> Vec<SessionMessage> {
+        let mut left: Vec<String> = our_answers.iter().map(|text| plain(text)).collect();
+        let mut ours = begins;
+        let mut theirs: Vec<(Option<i64>, Vec<ReadEntry>)> = vec![];
+        for entry in self.entries.iter().chain(&self.aside) {
+            let mut of_others = match entry {
+                ReadEntry::Prompt { id, at, .. } => {
+                    ours = is_ours(id, *at);
+                    if !ours {
+                        theirs.push((*at, vec![]));
+                    }
+                    !ours
+                }
+                ReadEntry::Answer { .. } | ReadEntry::Did(_) | ReadEntry::Synthetic => !ours,
+            };
+            if let ReadEntry::Answer { text, .. } = entry {
+                let text = plain(text);
+                let rest = left.iter_mut().find_map(|left| {
+                    let rest = left.strip_prefix(text.as_str())?.to_owned();
+                    (!text.is_empty()).then_some((left, rest))
+                });
+                of_others = match rest {
+                    Some((left, rest)) => {
+                        *left = rest;
+                        false
+                    }
+                    // Ours is known, so this one answers a prompt that came before ours.
+                    None => of_others || !(theirs.is_empty() || our_answers.is_empty()),
+                };
+            }
+            if of_others {
+                match theirs.last_mut() {
+                    Some((_, said)) => said.push(entry.clone()),
+                    None => theirs.push((None, vec![entry.clone()])),
+                }
+            }
+        }
+        if theirs.iter().all(|(at, _)| at.is_some()) {
+            theirs.sort_by_key(|(at, _)| *at);
+        }
+        let entries = theirs.into_iter().flat_map(|(_, said)| said).collect();
+        let theirs = Self {
+            entries,
+            ..Self::default()
+        };
+        theirs.said()
+    }
+}
+
+/// Returns a text without its blanks, to compare it with one that was wrapped differently.
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Assigns the pending tool calls to the last message: the answer, or the prompt if there is none.
+fn end_of_turn(said: &mut [SessionMessage], did: &mut Vec<ToolNote>) {
     match said.last_mut() {
         Some(last) => last.trail.append(did),
         None => did.clear(),
     }
 }
 
-/// How many of these were said before; none: not all that was. Times may differ in a copy, and how it
-/// holds what tools did.
+/// Returns the number of leading entries that are known from `before`. None if some messages of
+/// `before` are missing. Times and tool calls may differ in a copy.
 fn begins_with(entries: &[ReadEntry], before: &[ReadEntry]) -> Option<usize> {
     let said =
         |entry: &&ReadEntry| matches!(entry, ReadEntry::Prompt { .. } | ReadEntry::Answer { .. });
@@ -331,7 +449,7 @@ fn same(one: &ReadEntry, other: &ReadEntry) -> bool {
     }
 }
 
-/// Each of the old ones is taken away once: the same may have been done again.
+/// Removes each element of `old` once: an equal call may have been made again.
 fn not_in<T: PartialEq>(mut all: Vec<T>, old: &[T]) -> Vec<T> {
     for known in old {
         if let Some(at) = all.iter().position(|one| one == known) {
@@ -341,12 +459,12 @@ fn not_in<T: PartialEq>(mut all: Vec<T>, old: &[T]) -> Vec<T> {
     all
 }
 
-/// The name of a prompt in a session that keeps no id for it: what it says, but for its margins.
+/// Identifies a prompt in a session that stores no id for it: a hash of its trimmed text.
 pub fn text_mark(text: &str) -> String {
     blake3::hash(text.trim().as_bytes()).to_hex().to_string()
 }
 
-/// A time as most CLIs write it, in microseconds since 1970.
+/// Parses a timestamp in the format of most CLIs into microseconds since 1970.
 pub(crate) fn moment(text: &str) -> Option<i64> {
     let at: jiff::Timestamp = text.parse().ok()?;
     Some(at.as_microsecond())

@@ -1,35 +1,42 @@
-//! A CLI's own terminal interface on a session: a person sits at it.
+//! A CLI's own terminal interface, opened on a session for a person.
 
-use rejoin_core::{Envelope, TrustedSession};
+use rejoin_core::{Permissions, TrustedSession};
 
 use crate::repository::{Memory, RepositoryConfig};
 
-/// Names the session in the environment of a terminal interface. Not the marker of a turn: nothing
-/// of it is ended with one.
+/// Names the session in the environment of a terminal interface. This is not the marker of a turn,
+/// so ending a turn does not end these processes.
 pub const OPEN_MARKER: &str = "REJOIN_OPEN";
 
-/// The terminal interface as it is to be started. Like a turn it is told model and permissions anew:
-/// a session remembers hardly any. Where a turn leaves out what it would have to ask for, the person
-/// may be asked.
+/// Description of a terminal interface to start. Like a turn it receives model and permissions
+/// again, because a session remembers hardly any of them. In places where a turn would deny a
+/// request, the CLI may ask the person.
 #[derive(Clone, Copy)]
 pub struct TerminalOrder<'a> {
+    /// Session to open.
     pub session: &'a TrustedSession,
-    /// The CLI's home, and where in it the session lies.
+    /// The CLI's home.
     pub home: &'a str,
+    /// Path of the session beneath the home.
     pub place: &'a str,
-    /// The environment the CLI will get, but for what its command adds.
+    /// Environment of the CLI, without the variables that its command adds.
     pub env: &'a [(String, String)],
+    /// Canonical path of the working folder.
     pub folder: &'a str,
+    /// Model. None: the CLI's default.
     pub model: Option<&'a str>,
-    pub envelope: &'a Envelope,
-    /// As [`Adapter::tool_servers`](crate::Adapter::tool_servers) found them.
-    pub tool_servers: &'a [String],
+    /// Permissions of the conversation.
+    pub permissions: &'a Permissions,
+    /// Result of [`Sandbox::mcp_servers`](crate::Sandbox::mcp_servers).
+    pub mcp_servers: &'a [String],
+    /// Treatment of the repository's own configuration.
     pub repository: RepositoryConfig,
+    /// Memory files that the CLI does not read by itself.
     pub memory: &'a Memory,
-    /// From the configuration.
+    /// Arguments from the configuration.
     pub extra_args: &'a [String],
-    /// What the CLI printed when it was asked [`Adapter::terminal_help`](crate::Adapter::terminal_help).
+    /// Output of the CLI for [`Terminal::terminal_help`](crate::Terminal::terminal_help).
     pub help: &'a str,
-    /// Names in a folder beneath the home.
+    /// Lists the names in a folder beneath the home.
     pub list: &'a dyn Fn(&str) -> Vec<String>,
 }

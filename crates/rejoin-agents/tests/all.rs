@@ -45,6 +45,16 @@ mod said;
 #[path = "all/terminal.rs"]
 mod terminal;
 
+/// The parser of a run with a dialogue.
+fn dialogue_parser(agent: &str, data: &str) -> Box<dyn rejoin_agents::StreamParser> {
+    let adapter = rejoin_agents::adapter(agent).unwrap();
+    adapter
+        .capabilities()
+        .dialogue
+        .unwrap()
+        .dialogue_parser(data)
+}
+
 /// A tool call as it is told later.
 fn did(note: &rejoin_core::ToolNote) -> String {
     let changed = if note.changed_file { ", changed" } else { "" };

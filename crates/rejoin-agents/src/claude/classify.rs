@@ -1,26 +1,27 @@
-//! How a run ended. Structure first; words are looked at only where they are the CLI's own, never
-//! the assistant's.
+//! Classification of the end of a run. Structured fields decide first. Text is examined only if the
+//! CLI itself wrote it, never if the assistant did.
 
 use rejoin_core::{Class, Failure, Outcome};
 
 use super::probe::NOT_FOUND;
 use super::wire::Finished;
-use crate::stream::{End, EndCause};
+use crate::failure::{self, Judged, failed, failure};
+use crate::stream::{EndCause, ProcessEnd};
 
 mod api;
 
-/// What the stream showed of the end.
+/// Facts of the stream that determine the outcome.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct RunFacts {
     pub(super) init: bool,
-    /// Of the first `init`.
+    /// Session of the first `init`.
     pub(super) session: Option<String>,
-    /// A later `init` named another session.
+    /// True if a later `init` named another session.
     pub(super) moved: bool,
     pub(super) results: Vec<Finished>,
-    /// The last failure the CLI wrote as a message of its own.
+    /// Last failure that the CLI wrote as a message of its own.
     pub(super) api: Option<ApiError>,
-    /// When a limit that was hit ends.
+    /// Time at which an exhausted limit resets.
     pub(super) resets: Option<String>,
     pub(super) stderr: Vec<String>,
 }
@@ -32,29 +33,17 @@ pub(super) struct ApiError {
     pub(super) text: String,
 }
 
-pub(super) struct Judged {
-    pub(super) outcome: Outcome,
-    pub(super) refused: bool,
+pub(super) fn judge(seen: &RunFacts, end: &ProcessEnd) -> Judged {
+    Judged::new(refusal(seen, end), || outcome(seen, end))
 }
 
-pub(super) fn judge(seen: &Seen, end: &End) -> Judged {
-    let refusal = refusal(seen, end);
-    Judged {
-        refused: refusal.is_some(),
-        outcome: match refusal {
-            Some(message) => failed(Class::Refused, message),
-            None => outcome(seen, end),
-        },
-    }
-}
-
-/// The session to resume is not known, or another one was opened in its place.
-fn refusal(seen: &Seen, end: &End) -> Option<String> {
+/// Returns a message if the CLI does not know the session to resume, or opened another one instead.
+/// None if it did neither.
+fn refusal(seen: &RunFacts, end: &ProcessEnd) -> Option<String> {
     if seen.init {
         let asked = end.asked_session.as_ref()?.as_str();
         let opened = seen.session.as_deref().unwrap_or("none");
-        return (asked != opened)
-            .then(|| format!("the CLI opened the session {opened} instead of {asked}"));
+        return failure::another_session(asked, opened);
     }
     let unknown = |said: &String| said.starts_with(NOT_FOUND);
     let structured = seen.results.iter().any(|result| {
@@ -66,38 +55,20 @@ fn refusal(seen: &Seen, end: &End) -> Option<String> {
     (structured || plain).then(|| "the CLI does not know the session".into())
 }
 
-fn outcome(seen: &Seen, end: &End) -> Outcome {
+fn outcome(seen: &RunFacts, end: &ProcessEnd) -> Outcome {
     let trouble = seen.results.iter().find(|result| !succeeded(result));
     let whole = !seen.results.is_empty() && trouble.is_none() && !end.torn && seen.init;
+    let whole = whole && end.cause != EndCause::NotStarted;
     let by_itself = end.code == Some(0) && end.signal.is_none();
-    match end.cause {
-        EndCause::NotStarted => failed(
-            Class::NotStarted,
-            last_words(seen, "the CLI could not be started"),
-        ),
-        EndCause::ByItself | EndCause::Unseen if whole => recorded(seen),
-        // It was done before anybody stopped it.
-        EndCause::Cancelled
-        | EndCause::WallLimit
-        | EndCause::IdleLimit
-        | EndCause::CostLimit
-        | EndCause::SpoolFull
-        | EndCause::DiskFull
-            if whole && by_itself =>
-        {
-            recorded(seen)
-        }
-        EndCause::Cancelled => Outcome::Cancelled,
-        EndCause::WallLimit => failed(Class::TimeLimit, "it took longer than allowed"),
-        EndCause::IdleLimit => failed(Class::TimeLimit, "it was silent for longer than allowed"),
-        EndCause::CostLimit => failed(Class::CostLimit, "it cost more than allowed"),
-        EndCause::SpoolFull => failed(Class::DiskFull, "it printed more than can be kept"),
-        EndCause::DiskFull => failed(Class::DiskFull, "the disk is full"),
-        EndCause::ByItself | EndCause::Unseen => match trouble {
-            Some(result) => Outcome::Failed(of_result(seen, result)),
-            None => without_result(seen, end),
-        },
+    // A run that was stopped may have finished before.
+    if whole && (by_itself || !failure::was_stopped(end.cause)) {
+        return failure::recorded(seen.moved);
     }
+    let stopped = failure::of_cause(end.cause, || last_words(seen));
+    stopped.unwrap_or_else(|| match trouble {
+        Some(result) => Outcome::Failed(of_result(seen, result)),
+        None => without_result(seen, end),
+    })
 }
 
 fn succeeded(result: &Finished) -> bool {
@@ -112,24 +83,13 @@ fn well(result: &Finished) -> bool {
     result.is_error == Some(false) && result.subtype.as_deref() == Some("success")
 }
 
-/// It ended because a call was put off, and can go on from there.
+/// True if the run ended because a tool call was deferred, and can be continued from there.
 pub(super) fn is_deferred(result: &Finished) -> bool {
     well(result) && result.stop_reason.as_deref() == Some("tool_deferred")
 }
 
-fn recorded(seen: &Seen) -> Outcome {
-    if seen.moved {
-        return failed(Class::NotRecorded, "the CLI went on in another session");
-    }
-    Outcome::Succeeded
-}
-
-fn of_result(seen: &Seen, result: &Finished) -> Failure {
+fn of_result(seen: &RunFacts, result: &Finished) -> Failure {
     let reason = result.terminal_reason.as_deref().unwrap_or_default();
-    let failure = |class, message: &str| Failure {
-        class,
-        message: message.into(),
-    };
     match result.subtype.as_deref() {
         Some("error_max_turns") => {
             return failure(Class::TimeLimit, "it used all the rounds it was allowed");
@@ -162,27 +122,13 @@ fn of_result(seen: &Seen, result: &Finished) -> Failure {
     api::failure(&error, reason, seen.resets.as_deref())
 }
 
-fn without_result(seen: &Seen, end: &End) -> Outcome {
-    let lost = end.code.is_none() && end.signal.is_none();
-    if end.cause == EndCause::Unseen || lost {
-        let message = "nobody saw how it ended".into();
-        return Outcome::Lost(Failure {
-            class: Class::Lost,
-            message,
-        });
-    }
-    if let Some(signal) = end.signal {
-        return failed(
-            Class::Crashed,
-            format!("the CLI was killed by signal {signal}"),
-        );
-    }
-    if end.torn {
-        return failed(Class::Crashed, "the last line of its output is incomplete");
+fn without_result(seen: &RunFacts, end: &ProcessEnd) -> Outcome {
+    if let Some(outcome) = failure::of_process(end) {
+        return outcome;
     }
     let said = seen.stderr.join(" ");
     let class = if said.contains("cannot be used with root/sudo") {
-        Class::Envelope
+        Class::Permissions
     } else if said.contains("error: unknown option") || said.contains("error: option ") {
         Class::NotStarted
     } else if said.starts_with("Not logged in") || said.contains("Please run /login") {
@@ -207,45 +153,14 @@ fn without_result(seen: &Seen, end: &End) -> Outcome {
     } else {
         class
     };
-    failed(class, last_words(seen, "the CLI ended without a result"))
-}
-
-fn last_words(seen: &Seen, otherwise: &str) -> String {
-    match seen.stderr.last() {
-        Some(said) => format!("{otherwise}: {}", api::sentence(said)),
-        None => otherwise.to_owned(),
-    }
-}
-
-fn failed(class: Class, message: impl Into<String>) -> Outcome {
-    Outcome::Failed(Failure {
+    failed(
         class,
-        message: message.into(),
-    })
+        failure::explained("the CLI ended without a result", last_words(seen)),
+    )
 }
 
-/// Seconds since 1970 as a time people read.
-pub(super) fn when(seconds: f64) -> Option<String> {
-    let seconds = (0.0..1e11).contains(&seconds).then_some(seconds as i64)?;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Howard Hinnant's civil_from_days, for days after 1970.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    let year = year + era * 400 + carry;
-    Some(format!(
-        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
-        rest / 3600,
-        rest % 3600 / 60
-    ))
+fn last_words(seen: &RunFacts) -> Option<String> {
+    seen.stderr.last().map(|said| api::sentence(said))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! The call of the CLI for one turn.
+//! Command line of the CLI for one turn.
 
 use rejoin_core::{SessionId, TurnPlan};
 use serde_json::json;
 
-use super::{environment, neutral, permission, repository};
+use super::{environment, escape, permission, repository};
 use crate::order::{CommandSpec, GoOnOrder, RunOrder};
 
-/// Of every run. `stream-json` needs `--verbose`. Partial messages leave the request body as it is
-/// (equal bytes on 2.1.197 and 2.1.325). The prompt tool makes the CLI ask instead of denying, and
-/// its presence must not change from run to run: it adds tools to the request.
+/// Flags of every run. `stream-json` needs `--verbose`. Partial messages do not change the request
+/// body (equal bytes on 2.1.197 and 2.1.325). The prompt tool makes the CLI ask instead of denying.
+/// It must be present in all runs or in none, because it adds tools to the request.
 pub(super) const FLAGS: &[&str] = &[
     "-p",
     "--input-format",
@@ -29,7 +29,7 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     let always = GoOnOrder {
         session,
         model: order.model,
-        envelope: order.envelope,
+        permissions: order.permissions,
         folder: order.folder,
         repository: order.repository,
         memory: order.memory,
@@ -42,12 +42,14 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     }
 }
 
-/// Without a prompt: the call that was put off comes first, and is asked about again.
+/// Builds a command without a prompt: the CLI first repeats the deferred call, and asks about it
+/// again.
 pub(super) fn go_on(order: &GoOnOrder<'_>) -> CommandSpec {
     on("--resume", order.session, order)
 }
 
-/// Nothing is remembered by a session but its model, so everything is said again on every run.
+/// Builds the command line. A session remembers only its model, so every run passes everything
+/// again.
 fn on(flag: &str, session: &SessionId, order: &GoOnOrder<'_>) -> CommandSpec {
     let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
@@ -55,11 +57,11 @@ fn on(flag: &str, session: &SessionId, order: &GoOnOrder<'_>) -> CommandSpec {
     if let Some(model) = order.model {
         add("--model", model);
     }
-    // Counts this process alone, on 2.1.197 and 2.1.325, also on a resumed session.
+    // The limit counts this process alone, on 2.1.197 and 2.1.325, also on a resumed session.
     if let Some(most) = order.max_cost {
         add("--max-budget-usd", &most.dollars().to_string());
     }
-    args.extend(permission::flags(order.envelope));
+    args.extend(permission::flags(order.permissions));
     args.extend(repository::flags(
         order.repository,
         order.folder,
@@ -78,16 +80,17 @@ fn on(flag: &str, session: &SessionId, order: &GoOnOrder<'_>) -> CommandSpec {
     }
 }
 
-/// The `uuid` becomes that of the line in the session; sent twice, the CLI drops the second.
+/// Formats the prompt as a `user` line. Its `uuid` becomes the id of the line in the session. The
+/// CLI drops a line whose `uuid` it received before.
 fn user_line(order: &RunOrder<'_>) -> String {
     let (context, message) = (
         order.composed.context.as_deref(),
         order.composed.message.as_str(),
     );
     let blocks = if order.raw {
-        neutral::raw_blocks(context, message, order.outside)
+        escape::raw_blocks(context, message, order.outside)
     } else {
-        neutral::blocks(context, message, order.neutral)
+        escape::blocks(context, message, order.neutral)
     };
     let content: Vec<_> = blocks
         .into_iter()

@@ -1,10 +1,11 @@
-//! The name of the folder in which the CLI keeps the sessions of a working folder.
+//! Name of the folder in which the CLI stores the sessions of a working folder.
 
-/// Longer names are cut here and get a hash (2.1.197, 2.1.325).
+/// Maximum length of the name. Longer names are cut here and get a hash (2.1.197, 2.1.325).
 const LONGEST: usize = 200;
 
-/// As JavaScript does it: every UTF-16 unit that is not an ASCII letter or digit becomes a dash.
-/// `a.b`, `a_b` and `a b` share a folder; the CLI really does mix their sessions.
+/// Encodes a path as the CLI does in JavaScript: every UTF-16 unit that is not an ASCII letter or
+/// digit becomes a dash. `a.b`, `a_b` and `a b` share a folder; the CLI really mixes their
+/// sessions.
 pub(super) fn folder(path: &str) -> String {
     let name: String = path
         .encode_utf16()
@@ -13,14 +14,14 @@ pub(super) fn folder(path: &str) -> String {
             Ok(_) | Err(_) => '-',
         })
         .collect();
-    // All ASCII now, so bytes are UTF-16 units.
+    // All characters are ASCII now, so bytes are UTF-16 units.
     match name.get(..LONGEST) {
         Some(start) if name.len() > LONGEST => format!("{start}-{}", base36(hash(path))),
         Some(_) | None => name,
     }
 }
 
-/// Java's string hash, over the path itself.
+/// Computes Java's string hash of the path.
 fn hash(path: &str) -> u32 {
     let step = |h: i32, unit: u16| {
         h.wrapping_shl(5)

@@ -1,10 +1,11 @@
-//! What the CLI's environment must and must not hold.
+//! Rules for the CLI's environment.
 
-use crate::adapter::ProofEnv;
+use crate::capability::ProofEnv;
 use crate::environment::EnvRules;
+use crate::probe;
 
-/// What the CLI puts into the environment of its tools (seen on 2.1.197 and 2.1.325), so what
-/// rejoin inherits when an agent calls it; and what would change how a session is resumed.
+/// Variables that the CLI sets for its tools (seen on 2.1.197 and 2.1.325), which rejoin inherits
+/// when an agent calls it, and variables that would change how a session is resumed.
 const REMOVE: &[&str] = &[
     "AI_AGENT",
     "CLAUDE_CODE_CHILD_SESSION",
@@ -19,7 +20,8 @@ const REMOVE: &[&str] = &[
 ];
 const REMOVE_PREFIXES: &[&str] = &["CLAUDECODE", "CLAUDE_CODE_MESSAGING_"];
 
-/// Keys and tokens the CLI takes, and the services that log in by themselves.
+/// Keys and tokens that the CLI accepts, and variables that select services with a login of their
+/// own.
 pub(super) const LOGINS: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -28,8 +30,9 @@ pub(super) const LOGINS: &[&str] = &[
     "CLAUDE_CODE_USE_VERTEX",
 ];
 
-/// The CLI retries ten times by itself, a refused login included: 182 s (2.1.197). Three bridge a
-/// hiccup of a few seconds and end a lost cause soon; rejoin says that it may be sent again.
+/// The CLI retries ten times by default, even after a refused login: 182 s (2.1.197). Three retries
+/// bridge an outage of a few seconds and end a hopeless run soon. rejoin then reports that the turn
+/// may be sent again.
 const RETRIES: &str = "3";
 
 pub(super) fn rules() -> EnvRules {
@@ -42,33 +45,28 @@ pub(super) fn rules() -> EnvRules {
     }
 }
 
-/// Set for every run, whatever the caller has: without it the answer reaches the session up to
-/// 30 ms after `result` is printed, and a kill in between loses it (8 of 8; with it 0 of 8).
+/// Returns the variables of every run, which override the caller's. Without
+/// `CLAUDE_CODE_EAGER_FLUSH` the answer reaches the session up to 30 ms after `result` is printed,
+/// and a kill in between loses it (8 of 8 times; with it 0 of 8).
 pub(super) fn always() -> Vec<(String, String)> {
     vec![("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into())]
 }
 
 pub(super) fn proof(at: &ProofEnv<'_>) -> Vec<(String, String)> {
-    let home = at.home.to_string_lossy().into_owned();
-    [
-        ("CLAUDE_CONFIG_DIR", format!("{home}/.claude")),
-        ("HOME", home),
+    let on = || "1".to_owned();
+    let own = [
+        (
+            "CLAUDE_CONFIG_DIR",
+            format!("{}/.claude", at.home.display()),
+        ),
         ("ANTHROPIC_BASE_URL", at.url.to_owned()),
         ("ANTHROPIC_API_KEY", "sk-ant-rejoin-proof".to_owned()),
-        ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
-    ]
-    .into_iter()
-    .chain(
-        [
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-            "DISABLE_AUTOUPDATER",
-            "DISABLE_ERROR_REPORTING",
-            "DISABLE_TELEMETRY",
-        ]
-        .map(|name| (name, "1".to_owned())),
-    )
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", on()),
+        ("DISABLE_AUTOUPDATER", on()),
+        ("DISABLE_ERROR_REPORTING", on()),
+        ("DISABLE_TELEMETRY", on()),
+    ];
+    probe::env(at, own)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! A question that need not keep its process: before it asks one, the CLI calls a hook, which waits for
-//! the answer and, if none comes in time, has the CLI put the call off and end. Resumed without a
-//! prompt, it asks again, and goes on with the answer (2.1.197, 2.1.325).
+//! Hook that lets a process end while its question is open. The CLI calls the hook before it asks.
+//! The hook waits for the answer; if none arrives in time, it makes the CLI defer the call and
+//! exit. Resumed without a prompt, the CLI asks again and continues with the answer (2.1.197,
+//! 2.1.325).
 
 use std::collections::HashSet;
 use std::io::{self, BufRead};
@@ -8,49 +9,78 @@ use std::io::{self, BufRead};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::wire::{Block, Said};
-use crate::order::{CommandSpec, Hook};
+use super::wire::{Block, MessageLine};
+use super::{Claude, command};
+use crate::capability::{CallState, Defer, HeldCall};
+use crate::order::{CommandSpec, GoOnOrder, Hook};
 
-/// What the hook prints to put a call off. Nothing: the CLI asks as it would without it.
-pub const DEFER: &str =
+const DEFER: &str =
     r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}"#;
 
-/// The only tool whose calls are put off.
+/// Name of the only tool whose calls are deferred.
 const TOOL: &str = "AskUserQuestion";
 
-/// The command with the hook; a user who passes settings of their own keeps those.
-pub(super) fn hooked(mut command: CommandSpec, hook: &Hook<'_>) -> Option<CommandSpec> {
-    let own = |arg: &String| arg == "--settings" || arg.starts_with("--settings=");
-    if command.args.iter().any(own) {
-        return None;
+impl Defer for Claude {
+    /// The user's own settings stay in effect, so a command that has some gets no hook.
+    fn with_hook(&self, mut command: CommandSpec, hook: &Hook<'_>) -> Option<CommandSpec> {
+        let own = |arg: &String| arg == "--settings" || arg.starts_with("--settings=");
+        if command.args.iter().any(own) {
+            return None;
+        }
+        let program = hook.program.replace('\'', r"'\''");
+        // Only the program's output may decide, not its exit code. (Exit code 2 is a denial.)
+        let run = format!("'{program}' hook || true");
+        let settings = json!({"hooks": {"PreToolUse": [{
+            "matcher": TOOL,
+            "hooks": [{"type": "command", "command": run, "timeout": hook.seconds}],
+        }]}});
+        command
+            .args
+            .extend(["--settings".to_owned(), settings.to_string()]);
+        Some(command)
     }
-    let program = hook.program.replace('\'', r"'\''");
-    // Whatever becomes of that program: only what it prints may decide. (Exit code 2 is a denial.)
-    let run = format!("'{program}' hook || true");
-    let settings = json!({"hooks": {"PreToolUse": [{
-        "matcher": TOOL,
-        "hooks": [{"type": "command", "command": run, "timeout": hook.seconds}],
-    }]}});
-    command
-        .args
-        .extend(["--settings".to_owned(), settings.to_string()]);
-    Some(command)
+
+    fn resume_deferred(&self, order: &GoOnOrder<'_>) -> CommandSpec {
+        command::go_on(order)
+    }
+
+    fn held_call(&self, stdin: &[u8]) -> Option<HeldCall> {
+        let call = Call::read(stdin)?;
+        let line = call.line();
+        Some(HeldCall { id: call.id, line })
+    }
+
+    fn call_state(&self, call: &str, printed: &mut dyn BufRead) -> io::Result<CallState> {
+        let mut progress = Progress::default();
+        let mut line = vec![];
+        loop {
+            line.clear();
+            if printed.read_until(b'\n', &mut line)? == 0 {
+                return Ok(progress.state_of(call));
+            }
+            progress.line(&line);
+        }
+    }
+
+    fn deferral(&self) -> &'static str {
+        DEFER
+    }
 }
 
-/// A call that the hook is asked about, or that was put off.
+/// A call that the hook is asked about, or that was deferred.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct HeldCall {
+pub(super) struct Call {
     #[serde(rename = "tool_use_id", alias = "id")]
-    pub id: String,
+    pub(super) id: String,
     #[serde(rename = "tool_name", alias = "name")]
     tool: String,
     #[serde(rename = "tool_input", alias = "input")]
     input: Value,
 }
 
-impl HeldCall {
-    /// From the hook's stdin, or from a line of [`HeldCall::line`].
-    pub fn read(bytes: &[u8]) -> Option<Self> {
+impl Call {
+    /// Parses the hook's stdin, or a line of [`Call::line`].
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         Self::of(&serde_json::from_slice(bytes).ok()?)
     }
 
@@ -59,8 +89,8 @@ impl HeldCall {
         (!call.id.is_empty() && call.tool == TOOL).then_some(call)
     }
 
-    /// For whoever follows the run, with its newline.
-    pub fn line(&self) -> String {
+    /// Formats the call as a line for the process that follows the run, including the newline.
+    fn line(&self) -> String {
         let call =
             json!({"tool_use_id": self.id, "tool_name": self.tool, "tool_input": self.input});
         format!("{call}\n")
@@ -71,39 +101,16 @@ impl HeldCall {
     }
 }
 
-/// May this call be put off? The CLI then ends, and of several calls it keeps only one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Nothing else is under way.
-    Alone,
-    NotAlone,
-    /// The message that holds it is not all there yet.
-    Unknown,
-}
-
-/// By what the run has printed so far. It may be in the middle of a line.
-pub fn standing(call: &str, printed: impl BufRead) -> io::Result<Standing> {
-    let mut seen = Seen::default();
-    let mut printed = printed;
-    let mut line = vec![];
-    loop {
-        line.clear();
-        if printed.read_until(b'\n', &mut line)? == 0 {
-            return Ok(seen.standing(call));
-        }
-        seen.line(&line);
-    }
-}
-
+/// Progress of a run, as its output shows it.
 #[derive(Default)]
-struct Seen {
-    /// Each with the message it is in.
+struct Progress {
+    /// Calls, each with the id of its message.
     calls: Vec<(String, String)>,
     returned: HashSet<String>,
-    /// The message that is being streamed, and those that are whole.
+    /// Message that is being streamed, and messages that are complete.
     streaming: String,
     whole: HashSet<String>,
-    /// Something goes on that would end with the process.
+    /// True if there is background work that would end with the process.
     background: bool,
 }
 
@@ -117,7 +124,7 @@ struct Line {
     parent_tool_use_id: Option<String>,
 }
 
-impl Seen {
+impl Progress {
     fn line(&mut self, line: &[u8]) {
         let Ok(head) = serde_json::from_slice::<Line>(line) else {
             return;
@@ -145,7 +152,7 @@ impl Seen {
         }
     }
 
-    fn said(&mut self, said: Said) {
+    fn said(&mut self, said: MessageLine) {
         let message = said.message.id.clone().unwrap_or_default();
         for block in said.message.blocks() {
             match block {
@@ -161,25 +168,25 @@ impl Seen {
         }
     }
 
-    fn standing(&self, call: &str) -> Standing {
+    fn state_of(&self, call: &str) -> CallState {
         let Some((_, message)) = self.calls.iter().find(|(id, _)| id == call) else {
-            // One that was put off before, and stands in the session.
+            // The call was deferred in an earlier run and is already in the session.
             return if self.calls.is_empty() && self.streaming.is_empty() {
-                Standing::Alone
+                CallState::Alone
             } else {
-                Standing::Unknown
+                CallState::Unknown
             };
         };
         if !self.whole.contains(message) {
-            return Standing::Unknown;
+            return CallState::Unknown;
         }
         let open = |id: &String| !self.returned.contains(id);
         let others = self.calls.iter().filter(|(id, _)| id != call);
         let besides = |(id, of): &(String, String)| of == message || open(id);
         if self.background || others.into_iter().any(besides) {
-            Standing::NotAlone
+            CallState::NotAlone
         } else {
-            Standing::Alone
+            CallState::Alone
         }
     }
 }
@@ -198,56 +205,56 @@ mod tests {
         )
     }
 
-    fn of(lines: &[&str]) -> Standing {
+    fn of(lines: &[&str]) -> CallState {
         let printed = lines.join("\n");
-        standing("q", printed.as_bytes()).unwrap()
+        Claude.call_state("q", &mut printed.as_bytes()).unwrap()
     }
 
     #[test]
     fn only_a_call_that_is_alone_is_put_off() {
         let (q, other) = (call("q", "m1", ""), call("b", "m1", ""));
-        assert_eq!(of(&[START, &q, STOP]), Standing::Alone);
-        assert_eq!(of(&[START, &q]), Standing::Unknown);
-        assert_eq!(of(&[START, &q, &other, STOP]), Standing::NotAlone);
+        assert_eq!(of(&[START, &q, STOP]), CallState::Alone);
+        assert_eq!(of(&[START, &q]), CallState::Unknown);
+        assert_eq!(of(&[START, &q, &other, STOP]), CallState::NotAlone);
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"b","content":"x"}]}}"#;
-        // Also one of the same message that has ended: the CLI would lose it.
-        assert_eq!(of(&[START, &other, &q, STOP, result]), Standing::NotAlone);
+        // A finished call of the same message counts too: the CLI would lose it.
+        assert_eq!(of(&[START, &other, &q, STOP, result]), CallState::NotAlone);
         let before = call("b", "m0", "");
-        assert_eq!(of(&[&before, START, &q, STOP]), Standing::NotAlone);
-        assert_eq!(of(&[&before, result, START, &q, STOP]), Standing::Alone);
+        assert_eq!(of(&[&before, START, &q, STOP]), CallState::NotAlone);
+        assert_eq!(of(&[&before, result, START, &q, STOP]), CallState::Alone);
     }
 
     #[test]
     fn nothing_that_goes_on_behind_it_is_ended() {
         let q = call("q", "m1", "");
         let task = r#"{"type":"system","subtype":"task_started","task_id":"t"}"#;
-        assert_eq!(of(&[task, START, &q, STOP]), Standing::NotAlone);
+        assert_eq!(of(&[task, START, &q, STOP]), CallState::NotAlone);
         let job = call("b", "m0", r#""run_in_background":true"#);
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"b","content":"x"}]}}"#;
-        assert_eq!(of(&[&job, result, START, &q, STOP]), Standing::NotAlone);
+        assert_eq!(of(&[&job, result, START, &q, STOP]), CallState::NotAlone);
     }
 
-    /// The CLI asks again for what stands in its session, before it prints anything else.
+    /// A call from the session is asked about again before the CLI prints anything else.
     #[test]
     fn what_was_put_off_may_be_put_off_again() {
         let started = r#"{"type":"command_lifecycle","state":"started"}"#;
-        assert_eq!(of(&[]), Standing::Alone);
-        assert_eq!(of(&[started, "", "{"]), Standing::Alone);
-        assert_eq!(of(&[START]), Standing::Unknown);
+        assert_eq!(of(&[]), CallState::Alone);
+        assert_eq!(of(&[started, "", "{"]), CallState::Alone);
+        assert_eq!(of(&[START]), CallState::Unknown);
     }
 
     #[test]
     fn a_call_goes_to_whoever_follows_and_back() {
         let told = br#"{"hook_event_name":"PreToolUse","tool_name":"AskUserQuestion","tool_input":{"questions":[]},"tool_use_id":"q"}"#;
-        let call = HeldCall::read(told).unwrap();
-        assert_eq!(HeldCall::read(call.line().as_bytes()), Some(call));
+        let call = Call::read(told).unwrap();
+        assert_eq!(Call::read(call.line().as_bytes()), Some(call));
         for bad in [
             &b""[..],
             b"{}",
             br#"{"tool_name":"Bash","tool_input":{},"tool_use_id":"q"}"#,
             br#"{"tool_name":"AskUserQuestion","tool_input":{},"tool_use_id":""}"#,
         ] {
-            assert_eq!(HeldCall::read(bad), None);
+            assert_eq!(Call::read(bad), None);
         }
     }
 
@@ -257,11 +264,11 @@ mod tests {
             program: "/it's/rejoin",
             seconds: 80,
         };
-        let command = hooked(CommandSpec::default(), &hook).unwrap();
+        let command = Claude.with_hook(CommandSpec::default(), &hook).unwrap();
         let settings: Value = serde_json::from_str(&command.args[1]).unwrap();
         let run = &settings["hooks"]["PreToolUse"][0]["hooks"][0];
         assert_eq!(run["command"], r"'/it'\''s/rejoin' hook || true");
         assert_eq!(run["timeout"], 80);
-        assert_eq!(hooked(command, &hook), None);
+        assert_eq!(Claude.with_hook(command, &hook), None);
     }
 }

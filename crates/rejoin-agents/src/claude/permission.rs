@@ -1,11 +1,13 @@
-//! The permissions of a turn as flags of the CLI. All of them go into every call.
+//! Permissions of a turn as flags of the CLI. Every call gets all of them.
 
-use rejoin_core::{Envelope, PermissionMode};
+use rejoin_core::{PermissionMode, Permissions};
 
 use crate::adapter::Allows;
+use crate::tool_names::{self, Aliases, parts};
 
-/// Seen on 2.1.197 and 2.1.325. Where the CLI asks, nobody is there to answer yet, so it is denied.
-pub(super) const ALLOWS: &[Allows] = &[
+/// Permissions per mode, seen on 2.1.197 and 2.1.325. A request is denied if no person is there to
+/// answer it.
+pub(super) const PERMISSION_TABLE: &[Allows] = &[
     Allows {
         mode: PermissionMode::ReadOnly,
         read: "all files",
@@ -40,10 +42,10 @@ pub(super) const ALLOWS: &[Allows] = &[
     },
 ];
 
-/// Tools that cannot change anything in the working folder. An exact set, because a list of what
-/// writes is never complete: in `dontAsk` mode `CronCreate` still wrote into the folder (2.1.197,
-/// 2.1.325), and versions add tools such as `Monitor`. Sub-agents are held to the set as well.
-const READERS: &[&str] = &[
+/// Tools that cannot change anything in the working folder. This is an exact set, because a list of
+/// writing tools is never complete: in `dontAsk` mode `CronCreate` still wrote into the folder
+/// (2.1.197, 2.1.325), and versions add tools such as `Monitor`. The set applies to sub-agents too.
+const READ_ONLY_TOOLS: &[&str] = &[
     "Agent",
     "Glob",
     "Grep",
@@ -61,15 +63,18 @@ const READERS: &[&str] = &[
     "WebSearch",
 ];
 
-/// Denied as well when nothing may be written.
-const WRITERS: &[&str] = &["Bash", "Edit", "Write", "NotebookEdit"];
+/// Tools that read-only turns deny as well.
+const WRITING_TOOLS: &[&str] = &["Bash", "Edit", "Write", "NotebookEdit"];
 
-/// An exact set does not cover the tools of MCP servers, and the user's settings may allow them;
-/// denied, this pattern removes them all (2.1.197, 2.1.325).
+/// Tools that run commands. A read-only tier may name them.
+const COMMANDS: &[&str] = &["Bash"];
+
+/// Pattern that, if denied, removes all tools of MCP servers (2.1.197, 2.1.325). An exact set does
+/// not cover them, and the user's settings may allow them.
 const ALL_MCP: &str = "mcp__*";
 
-/// Words for what every agent calls differently.
-const ALIASES: &[(&str, &[&str])] = &[
+/// Common words for tools that each agent names differently.
+const ALIASES: &Aliases = &[
     ("shell", &["Bash"]),
     ("read", &["Read"]),
     ("search", &["Glob", "Grep"]),
@@ -77,13 +82,13 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("web", &["WebFetch", "WebSearch"]),
 ];
 
-pub(super) fn express(envelope: &Envelope, as_root: bool) -> Result<(), String> {
-    if as_root && envelope.mode == PermissionMode::Full {
+pub(super) fn check(permissions: &Permissions, as_root: bool) -> Result<(), String> {
+    if as_root && permissions.mode == PermissionMode::Full {
         return Err("Claude Code refuses full permission to root unless IS_SANDBOX=1 is set in its environment".into());
     }
-    let tools = envelope.tools.as_deref().unwrap_or_default();
-    for name in tools.iter().chain(&envelope.deny_tools) {
-        well_formed(name)?;
+    let tools = permissions.tools.as_deref().unwrap_or_default();
+    for name in tools.iter().chain(&permissions.deny_tools) {
+        parts(name).ok_or_else(|| tool_names::no_tool(name))?;
     }
     if let Some(rule) = tools.iter().find(|name| name.contains('(')) {
         return Err(format!(
@@ -95,24 +100,24 @@ pub(super) fn express(envelope: &Envelope, as_root: bool) -> Result<(), String> 
             "Claude Code cannot be held to single MCP tools such as `{tool}`; deny the others instead"
         ));
     }
-    if envelope.mode == PermissionMode::ReadOnly
-        && let Some(writer) = names(tools).find(|name| !READERS.contains(name) && *name != "Task")
-    {
-        return Err(format!(
-            "the tool `{writer}` may write, and the turn is read-only"
-        ));
+    // Names of its tools begin with a capital; new versions add some.
+    let own = |name: &str| name.starts_with(|c: char| c.is_ascii_uppercase());
+    if let Some(tool) = names(tools).find(|name| !own(name)) {
+        return Err(tool_names::unknown("Claude Code", tool, ALIASES));
     }
-    Ok(())
+    let chosen = names(tools).filter(|name| *name != "Task");
+    tool_names::refuse_writers(permissions, chosen, READ_ONLY_TOOLS, COMMANDS)
 }
 
-/// Only for what [`express`] let pass. A name it would not have is left out rather than passed on.
-pub(super) fn flags(envelope: &Envelope) -> Vec<String> {
-    let chosen = envelope
+/// Returns the flags for permissions that [`check`] accepted. A name that it would reject is left
+/// out.
+pub(super) fn flags(permissions: &Permissions) -> Vec<String> {
+    let chosen = permissions
         .tools
         .as_deref()
         .map(|tools| names(tools).collect::<Vec<_>>());
-    let read_only = envelope.mode == PermissionMode::ReadOnly;
-    let mode = match envelope.mode {
+    let read_only = permissions.mode == PermissionMode::ReadOnly;
+    let mode = match permissions.mode {
         PermissionMode::ReadOnly => "dontAsk",
         PermissionMode::Edit => "acceptEdits",
         PermissionMode::Ask => "default",
@@ -122,23 +127,35 @@ pub(super) fn flags(envelope: &Envelope) -> Vec<String> {
     let mut list = |flag: &str, names: &[&str]| flags.extend([flag.to_owned(), names.join(",")]);
     match (&chosen, read_only) {
         (Some(tools), _) => list("--tools", tools),
-        (None, true) => list("--tools", READERS),
+        (None, true) => list("--tools", READ_ONLY_TOOLS),
         (None, false) => {}
     }
-    // A set limits, it does not permit. Where a person decides, naming a tool is no decision.
-    match envelope.mode {
+    // A set limits but does not permit. In modes where a person decides, naming a tool is no
+    // decision.
+    match permissions.mode {
         PermissionMode::Edit | PermissionMode::Full => {
             if let Some(tools) = chosen.as_deref().filter(|tools| !tools.is_empty()) {
                 list("--allowedTools", tools);
             }
         }
+        PermissionMode::ReadOnly if permissions.commands => {
+            list("--allowedTools", chosen.as_deref().unwrap_or_default());
+        }
         PermissionMode::ReadOnly | PermissionMode::Ask => {}
     }
-    let mut denied: Vec<&str> = if read_only { WRITERS.to_vec() } else { vec![] };
+    let mut denied: Vec<&str> = if read_only {
+        WRITING_TOOLS.to_vec()
+    } else {
+        vec![]
+    };
+    if permissions.commands {
+        let named = chosen.as_deref().unwrap_or_default();
+        denied.retain(|tool| !COMMANDS.contains(tool) || !named.contains(tool));
+    }
     if read_only || chosen.is_some() {
         denied.push(ALL_MCP);
     }
-    for name in names(&envelope.deny_tools) {
+    for name in names(&permissions.deny_tools) {
         if !denied.contains(&name) {
             denied.push(name);
         }
@@ -149,57 +166,37 @@ pub(super) fn flags(envelope: &Envelope) -> Vec<String> {
     flags
 }
 
-fn well_formed(name: &str) -> Result<(), String> {
-    let (tool, rule) = name.split_once('(').unwrap_or((name, ")"));
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '.');
-    let named = tool.starts_with(|c: char| c.is_ascii_alphabetic()) && tool.chars().all(plain);
-    let closed = rule.ends_with(')') && !rule.contains(char::is_control);
-    if named && closed {
-        Ok(())
-    } else {
-        Err(format!("`{name}` is not the name of a tool"))
-    }
-}
-
 fn names(listed: &[String]) -> impl Iterator<Item = &str> {
-    listed
-        .iter()
-        .filter(|name| well_formed(name).is_ok())
-        .flat_map(|name| {
-            let name = name.as_str();
-            let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
-            let own = std::iter::once(name).filter(move |_| alias.is_none());
-            alias
-                .map(|(_, tools)| tools.iter().copied())
-                .into_iter()
-                .flatten()
-                .chain(own)
-        })
+    let tools = listed.iter().filter(|name| parts(name).is_some());
+    tools.flat_map(|name| tool_names::own(ALIASES, name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn envelope(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Envelope {
-        let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-        Envelope {
-            mode,
-            tools: tools.map(owned),
-            deny_tools: owned(deny),
-        }
-    }
+    use crate::tool_names::permissions;
 
     #[test]
     fn flags_by_mode() {
         use PermissionMode::{Ask, Edit, Full, ReadOnly};
-        let shown = |mode, tools, deny: &[&str]| flags(&envelope(mode, tools, deny)).join(" ");
+        let shown = |mode, tools, deny: &[&str]| flags(&permissions(mode, tools, deny)).join(" ");
         insta::assert_snapshot!(shown(ReadOnly, None, &[]), @"--permission-mode dontAsk --tools Agent,Glob,Grep,ListAgents,LS,Read,TaskCreate,TaskGet,TaskList,TaskOutput,TaskUpdate,TodoWrite,ToolSearch,WebFetch,WebSearch --disallowedTools Bash,Edit,Write,NotebookEdit,mcp__*");
         insta::assert_snapshot!(shown(ReadOnly, Some(&["read", "search"]), &["Bash", "WebFetch"]), @"--permission-mode dontAsk --tools Read,Glob,Grep --disallowedTools Bash,Edit,Write,NotebookEdit,mcp__*,WebFetch");
         insta::assert_snapshot!(shown(Edit, None, &[]), @"--permission-mode acceptEdits");
         insta::assert_snapshot!(shown(Edit, Some(&["shell", "read"]), &["Bash(docker restart:*)"]), @"--permission-mode acceptEdits --tools Bash,Read --allowedTools Bash,Read --disallowedTools mcp__*,Bash(docker restart:*)");
         insta::assert_snapshot!(shown(Ask, Some(&["edit", "web"]), &[]), @"--permission-mode default --tools Edit,Write,NotebookEdit,WebFetch,WebSearch --disallowedTools mcp__*");
         insta::assert_snapshot!(shown(Full, Some(&[]), &["shell"]), @"--permission-mode bypassPermissions --tools  --disallowedTools mcp__*,Bash");
+    }
+
+    /// A tier that may run commands: they are offered, permitted, and not denied as a whole.
+    #[test]
+    fn a_read_only_tier_may_run_commands() {
+        let tools = ["Bash", "Read"];
+        let tier = Permissions {
+            commands: true,
+            ..permissions(PermissionMode::ReadOnly, Some(&tools), &["Bash(rm:*)"])
+        };
+        insta::assert_snapshot!(flags(&tier).join(" "), @"--permission-mode dontAsk --tools Bash,Read --allowedTools Bash,Read --disallowedTools Edit,Write,NotebookEdit,mcp__*,Bash(rm:*)");
     }
 
     #[test]
@@ -211,7 +208,7 @@ mod tests {
             deny: &[&str],
             root: bool,
         ) -> Option<String> {
-            express(&envelope(mode, tools, deny), root).err()
+            check(&permissions(mode, tools, deny), root).err()
         }
         assert_eq!(
             said(
@@ -249,7 +246,7 @@ mod tests {
             assert!(said(Edit, Some(&[bad]), &[], false).is_some(), "{bad:?}");
             assert!(said(Edit, None, &[bad], false).is_some(), "{bad:?}");
             assert!(
-                !flags(&envelope(Edit, None, &[bad]))
+                !flags(&permissions(Edit, None, &[bad]))
                     .iter()
                     .any(|flag| flag == bad && !bad.is_empty())
             );

@@ -1,35 +1,34 @@
-//! Which product answers to the name, and whether it knows the flags used here.
+//! Identifies the product behind the program name, and checks that it knows the flags used here.
 
-use rejoin_core::{Runtime, Version};
+use rejoin_core::Runtime;
 
-use super::command;
+use super::{Claude, command, environment};
+use crate::capability::{Proof, ProofEnv, ProofSetup};
+use crate::probe;
 
-/// No session has this id: the call ends before it could cost a token.
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+/// Id of no session: the call ends before it could cost a token.
+const UNKNOWN_SESSION: &str = "00000000-0000-4000-8000-000000000000";
 
-/// What the CLI says about a session it does not know, on stdout and on stderr.
+/// Message of the CLI about a session that it does not know, on stdout and on stderr.
 pub(super) const NOT_FOUND: &str = "No conversation found with session ID";
 
-/// `2.1.197 (Claude Code)`; a fork says another name in the brackets.
+/// Parses `2.1.197 (Claude Code)`. A fork prints another name in the brackets.
 pub(super) fn runtime(output: &str) -> Option<Runtime> {
-    let line = output.lines().find(|line| !line.trim().is_empty())?;
-    let (version, rest) = line.trim().split_once(' ')?;
+    let (version, rest) = probe::first_line(output)?.split_once(' ')?;
     let product = rest.trim().strip_prefix('(')?.strip_suffix(')')?.trim();
-    let numbered = version.split('.').count() >= 2
-        && version.starts_with(|c: char| c.is_ascii_digit())
-        && version
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
-    (numbered && !product.is_empty()).then(|| Runtime {
-        product: product.to_owned(),
-        version: Version(version.to_owned()),
-    })
+    probe::runtime(product, version)
 }
 
-/// `--help` does not list hidden flags and accepts unknown ones, so it cannot tell.
-pub(super) fn arguments() -> Vec<String> {
-    let mut args: Vec<String> = vec!["-p".into(), "x".into(), "--resume".into(), NOBODY.into()];
-    // With stream-json input the prompt would have to come on stdin.
+/// Returns the arguments of a call that checks the flags. `--help` cannot tell: it does not list
+/// hidden flags and accepts unknown ones.
+fn arguments() -> Vec<String> {
+    let mut args: Vec<String> = vec![
+        "-p".into(),
+        "x".into(),
+        "--resume".into(),
+        UNKNOWN_SESSION.into(),
+    ];
+    // With stream-json input the prompt would have to be on stdin.
     let skip = ["-p", "--input-format"];
     let mut flags = command::FLAGS.iter().copied().peekable();
     while let Some(flag) = flags.next() {
@@ -55,19 +54,21 @@ pub(super) fn arguments() -> Vec<String> {
     args
 }
 
-pub(super) fn judge(stdout: &str, stderr: &str) -> Option<String> {
-    if stdout.contains(NOT_FOUND) || stderr.contains(NOT_FOUND) {
-        return None;
+impl Proof for Claude {
+    fn probe(&self) -> Vec<String> {
+        arguments()
     }
-    let said = stderr
-        .lines()
-        .chain(stdout.lines())
-        .map(str::trim)
-        .find(|line| !line.is_empty());
-    let why = said.map_or("it printed nothing", |line| {
-        line.trim_start_matches("error: ")
-    });
-    Some(why.chars().take(200).collect())
+
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        probe::judge(stdout, stderr, NOT_FOUND)
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> ProofSetup {
+        ProofSetup {
+            env: environment::proof(at),
+            ..ProofSetup::default()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -103,15 +104,20 @@ mod tests {
     #[test]
     fn a_known_flag_and_an_unknown_one() {
         let known = include_str!("../../fixtures/claude/2.1.197/unknown_session.stdout.jsonl");
-        assert_eq!(judge(known, ""), None);
+        assert_eq!(Claude.judge_probe(known, ""), None);
         assert_eq!(
-            judge("", "No conversation found with session ID: x\n"),
+            Claude.judge_probe("", "No conversation found with session ID: x\n"),
             None
         );
         assert_eq!(
-            judge("", "error: unknown option '--zork'\n").as_deref(),
+            Claude
+                .judge_probe("", "error: unknown option '--zork'\n")
+                .as_deref(),
             Some("unknown option '--zork'")
         );
-        assert_eq!(judge("", "").as_deref(), Some("it printed nothing"));
+        assert_eq!(
+            Claude.judge_probe("", "").as_deref(),
+            Some("it printed nothing")
+        );
     }
 }

@@ -9,21 +9,24 @@
 
 use jsonc_parser::ParseOptions;
 
+use super::Claude;
+use crate::adapter::ReadHome;
+use crate::capability::{Nested, Repository};
 use crate::repository::{Guard, Memory, RepositoryConfig, RepositoryFile, RepositoryFolder, jsonc};
 
-/// Reads the memory of folders that are named with `--add-dir`.
+/// Variable that makes the CLI read the memory of folders named with `--add-dir`.
 const MEMORY: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD";
 
-/// Memory files of a folder above the working folder, which `--add-dir` would open for writing too.
-pub(super) const ABOVE: &[&[&str]] =
-    &[&["CLAUDE.md"], &[".claude/CLAUDE.md"], &["CLAUDE.local.md"]];
+/// Memory files of a folder above the working folder. `--add-dir` would make the CLI read them, but
+/// would open the folder for writing too.
+const ABOVE: &[&[&str]] = &[&["CLAUDE.md"], &[".claude/CLAUDE.md"], &["CLAUDE.local.md"]];
 
-/// Memory files of the working folder that `--add-dir` leaves out.
-pub(super) const HERE: &[&[&str]] = &[&["CLAUDE.local.md"]];
+/// Memory files of the working folder that `--add-dir` does not make the CLI read.
+const HERE: &[&[&str]] = &[&["CLAUDE.local.md"]];
 
 const SETTINGS: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
 
-/// Keys that only concern looks.
+/// Keys that only affect the appearance.
 const HARMLESS: &[&str] = &["$schema", "outputStyle", "theme", "spinnerTipsEnabled"];
 
 /// Further files that name programs or prompts.
@@ -32,9 +35,6 @@ const FILES: &[(&str, &str)] = &[
     (".claude/loop.md", "defines a prompt that is repeated"),
     (".claude/scheduled_tasks.json", "runs prompts at set times"),
 ];
-
-/// Holds definitions, also in folders beneath the working folder.
-pub(super) const NESTED: &str = ".claude";
 
 /// Folders of definitions whose headers may name hooks, servers, tools and commands.
 const DEFINITIONS: &[(&str, &str)] = &[
@@ -56,32 +56,17 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ),
 ];
 
-pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-    let parse = |bytes: &[u8]| jsonc(bytes, &ParseOptions::default());
-    let settings = SETTINGS.iter().copied().chain([".mcp.json"]);
-    let settings = settings.filter_map(|path| folder.settings(path, Guard::Flags, HARMLESS, parse));
-    let tasks = FILES.iter().filter_map(|(path, effect)| {
-        let _found = (folder.read)(path)?;
-        Some(RepositoryFile {
-            path: (*path).to_owned(),
-            effects: vec![(*effect).to_owned()],
-            guard: Guard::Flags,
-        })
-    });
-    settings.chain(tasks).chain(definitions(folder)).collect()
-}
-
-/// Finds the definitions of a folder. The CLI takes those of folders beneath the working folder in as
+/// Finds the definitions of a folder. The CLI loads those of a folder beneath the working folder as
 /// soon as it reads a file there (2.1.325).
-pub(super) fn definitions(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+fn definitions(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
     DEFINITIONS
         .iter()
         .flat_map(|(path, effect)| folder.each(path, Guard::Flags, effect))
         .collect()
 }
 
-/// Arguments that keep the CLI from the repository's configuration but not from its memory. The
-/// memory that the CLI leaves unread goes into the system prompt.
+/// Returns arguments that keep the CLI from the repository's configuration but not from its memory.
+/// The memory that the CLI leaves unread is passed in the system prompt.
 pub(super) fn flags(config: RepositoryConfig, folder: &str, memory: &Memory) -> Vec<String> {
     if config.is_obeyed() {
         return vec![];
@@ -99,24 +84,56 @@ pub(super) fn env(config: RepositoryConfig) -> Option<(String, String)> {
     (!config.is_obeyed()).then(|| (MEMORY.to_owned(), "1".to_owned()))
 }
 
-/// A repository that runs `touch MARKER` in every way this CLI knows.
-pub(super) fn hostile(marker: &str) -> Vec<(String, String)> {
-    let run =
-        serde_json::json!([{"hooks": [{"type": "command", "command": format!("touch {marker}")}]}]);
-    let settings = serde_json::json!({
-        "hooks": {"SessionStart": run, "UserPromptSubmit": run, "Stop": run},
-        "apiKeyHelper": format!("touch {marker}; echo key"),
-    });
-    let server = serde_json::json!({"mcpServers": {"proof": {
-        "command": "sh", "args": ["-c", format!("touch {marker}; cat")],
-    }}});
-    [
-        (SETTINGS[0], settings.to_string()),
-        (SETTINGS[1], settings.to_string()),
-        (".mcp.json", server.to_string()),
-    ]
-    .map(|(path, text)| (path.to_owned(), text))
-    .into()
+impl Repository for Claude {
+    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        let parse = |bytes: &[u8]| jsonc(bytes, &ParseOptions::default());
+        let settings = SETTINGS.iter().copied().chain([".mcp.json"]);
+        let settings =
+            settings.filter_map(|path| folder.settings(path, Guard::Flags, HARMLESS, parse));
+        let tasks = FILES.iter().filter_map(|(path, effect)| {
+            let _found = (folder.read)(path)?;
+            Some(RepositoryFile {
+                path: (*path).to_owned(),
+                effects: vec![(*effect).to_owned()],
+                guard: Guard::Flags,
+            })
+        });
+        settings.chain(tasks).chain(definitions(folder)).collect()
+    }
+
+    fn nested(&self) -> Option<Nested> {
+        Some(Nested {
+            folder: ".claude",
+            files: definitions,
+        })
+    }
+
+    fn unread_memory(&self, is_workdir: bool) -> &'static [&'static [&'static str]] {
+        if is_workdir { HERE } else { ABOVE }
+    }
+
+    fn displaced_memory(&self, _read: ReadHome<'_>) -> Option<String> {
+        None
+    }
+
+    /// Returns the files of a repository that runs `touch MARKER` in every way this CLI supports.
+    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
+        let run = serde_json::json!([{"hooks": [{"type": "command", "command": format!("touch {marker}")}]}]);
+        let settings = serde_json::json!({
+            "hooks": {"SessionStart": run, "UserPromptSubmit": run, "Stop": run},
+            "apiKeyHelper": format!("touch {marker}; echo key"),
+        });
+        let server = serde_json::json!({"mcpServers": {"proof": {
+            "command": "sh", "args": ["-c", format!("touch {marker}; cat")],
+        }}});
+        [
+            (SETTINGS[0], settings.to_string()),
+            (SETTINGS[1], settings.to_string()),
+            (".mcp.json", server.to_string()),
+        ]
+        .map(|(path, text)| (path.to_owned(), text))
+        .into()
+    }
 }
 
 #[cfg(test)]
@@ -142,7 +159,7 @@ mod tests {
                 ("CLAUDE.md", "memory"),
             ],
             true,
-            files,
+            |folder| Claude.repository_files(folder),
         );
         insta::assert_snapshot!(shown, @r"
         .claude/settings.json [Flags] env.A: b | hooks.Stop: runs `a`
@@ -155,7 +172,7 @@ mod tests {
             found(
                 &[(".claude/settings.json", r#"{"theme":"dark"}"#)],
                 true,
-                files
+                |folder| Claude.repository_files(folder)
             ),
             ""
         );

@@ -1,24 +1,25 @@
 //! Reads the CLI's session files: JSON lines that form a tree by `parentUuid`.
 //!
-//! The CLI replays the chain that ends in the message written last. Lines are only ever appended,
+//! The CLI replays the chain that ends in the last message of the file. Lines are only appended,
 //! parents before children, so the order in the file is the order on the branch.
 
 use rejoin_core::Micros;
 use serde::Deserialize;
 
-use super::neutral::{is_added, message_of};
-use super::note;
+use super::escape::{is_added, message_of};
 use super::stream::of_result;
+use super::tool_note;
 use super::wire::{Block, Content, Message, SYNTHETIC};
 use crate::session::{ReadEntry, Reading, SessionReader, moment};
 
-mod again;
 mod branch;
+mod repeated;
 
 use branch::Tree;
 
-/// User lines the CLI writes in a person's stead (always as a plain string, unlike our prompts).
-const CLI_WORDS: &[&str] = &[
+/// Prefixes of user lines that the CLI writes itself (always as a plain string, unlike prompts of
+/// rejoin).
+const CLI_PREFIXES: &[&str] = &[
     "<bash-input>",
     "<bash-stderr>",
     "<bash-stdout>",
@@ -70,28 +71,28 @@ impl SessionReader for Reader {
     }
 }
 
-/// One line of the tree, reduced to what is asked of it.
+/// A line of the tree, reduced to the required fields.
 #[derive(Default)]
 pub(super) struct Node {
     uuid: String,
-    /// Before a compaction boundary the chain goes on by the logical parent.
+    /// At a compaction boundary the chain continues with the logical parent.
     parent: Option<String>,
-    /// A message: it can be where the CLI goes on from.
+    /// True for a message, from which the CLI can continue.
     spoken: bool,
     compacts: bool,
     message: Option<String>,
     model: Option<String>,
     at: Option<i64>,
-    /// The CLI that wrote it writes lines again.
+    /// True if the CLI version that wrote the line may write lines a second time.
     repeats: bool,
-    /// One for each [`ReadEntry::Did`], in order.
+    /// Ids of the calls, one for each [`ReadEntry::Did`], in order.
     calls: Vec<String>,
-    results: Vec<Returned>,
+    results: Vec<CallResult>,
     entries: Vec<ReadEntry>,
 }
 
-/// What became of a call.
-pub(super) struct Returned {
+/// Result of a call.
+pub(super) struct CallResult {
     id: String,
     failed: bool,
     denied: bool,
@@ -99,7 +100,7 @@ pub(super) struct Returned {
 
 struct Damaged;
 
-/// What the session has cost so far, which 2.1.325 notes when its terminal interface is left.
+/// Cost of the session so far, which 2.1.325 writes when its terminal interface is closed.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename = "cost-state", rename_all = "camelCase")]
 struct CostState {
@@ -117,7 +118,7 @@ fn total(line: &[u8]) -> Option<Micros> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct LineHeader {
     #[serde(rename = "type")]
     kind: String,
     subtype: Option<String>,
@@ -131,7 +132,7 @@ struct Head {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Spoken {
+struct MessageLine {
     message: Message,
     is_meta: Option<bool>,
     is_compact_summary: Option<bool>,
@@ -145,7 +146,7 @@ struct Origin {
     kind: Option<String>,
 }
 
-/// What was typed while a turn ran reaches the model as an attachment.
+/// Line with a prompt that was typed during a turn: it reaches the model as an attachment.
 #[derive(Deserialize)]
 struct Attached {
     attachment: Attachment,
@@ -161,7 +162,7 @@ struct Attachment {
 }
 
 fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
-    let head: Head = serde_json::from_slice(line).map_err(|_| Damaged)?;
+    let head: LineHeader = serde_json::from_slice(line).map_err(|_| Damaged)?;
     let Some(uuid) = head.uuid.filter(|_| head.is_sidechain != Some(true)) else {
         return Ok(None);
     };
@@ -172,7 +173,7 @@ fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
         message: None,
         model: None,
         at: head.timestamp.as_deref().and_then(moment),
-        repeats: head.version.is_some_and(again::repeats),
+        repeats: head.version.is_some_and(repeated::repeats),
         calls: vec![],
         results: vec![],
         entries: vec![],
@@ -191,7 +192,7 @@ fn read(line: &[u8]) -> Result<Option<Node>, Damaged> {
     Ok(Some(node))
 }
 
-/// The words of a person in this line, if it is such a one.
+/// Returns the prompt in this line. None if the line contains no prompt of a person.
 pub(super) fn prompt_of(line: &[u8]) -> Option<String> {
     let node = read(line).ok().flatten()?;
     node.entries.into_iter().find_map(|entry| match entry {
@@ -201,13 +202,13 @@ pub(super) fn prompt_of(line: &[u8]) -> Option<String> {
 }
 
 impl Node {
-    /// It is the words of a person.
+    /// True if the line contains a prompt of a person.
     fn asks(&self) -> bool {
         let mut entries = self.entries.iter();
         entries.any(|entry| matches!(entry, ReadEntry::Prompt { .. }))
     }
 
-    fn assistant(&mut self, spoken: Spoken) {
+    fn assistant(&mut self, spoken: MessageLine) {
         let synthetic = spoken.is_api_error_message == Some(true)
             || spoken.message.model.as_deref() == Some(SYNTHETIC);
         self.message.clone_from(&spoken.message.id);
@@ -221,7 +222,7 @@ impl Node {
                 Block::Text { text } => self.entries.push(ReadEntry::Answer { text, at }),
                 Block::ToolUse { id, name, input } => {
                     self.calls.push(id);
-                    let begun = note::begun(&name, &input);
+                    let begun = tool_note::begun(&name, &input);
                     self.entries.push(ReadEntry::Did(begun));
                 }
                 Block::Thinking { .. } | Block::ToolResult { .. } | Block::Other => {}
@@ -229,7 +230,7 @@ impl Node {
         }
     }
 
-    fn user(&mut self, spoken: Spoken) {
+    fn user(&mut self, spoken: MessageLine) {
         let of_person = spoken
             .origin
             .and_then(|o| o.kind)
@@ -242,13 +243,14 @@ impl Node {
         .contains(&Some(true));
         let text = match spoken.message.content {
             Some(Content::Text(text)) => {
-                let added = CLI_WORDS
+                let added = CLI_PREFIXES
                     .iter()
                     .any(|word| text.trim_start().starts_with(word));
                 (!added).then(|| message_of([text.as_str()]))
             }
             Some(Content::Blocks(blocks)) => {
-                // Only ours, where the CLI has made a message of each block.
+                // A message may consist only of blocks that rejoin added, if the CLI has made a
+                // message of each block.
                 let ours = |block: &Block| matches!(block, Block::Text { text } if is_added(text));
                 let of_more = !blocks.iter().all(ours);
                 Some(self.blocks(blocks)).filter(|_| of_more)
@@ -280,8 +282,8 @@ impl Node {
                     is_error,
                 } => {
                     let failed = is_error == Some(true);
-                    let denied = note::is_denial(failed, &of_result(&content));
-                    self.results.push(Returned {
+                    let denied = tool_note::is_denial(failed, &of_result(&content));
+                    self.results.push(CallResult {
                         id: tool_use_id,
                         failed,
                         denied,
@@ -309,7 +311,7 @@ impl Node {
             None => None,
         };
         let cli = |text: &String| {
-            text.is_empty() || CLI_WORDS.iter().any(|words| text.starts_with(words))
+            text.is_empty() || CLI_PREFIXES.iter().any(|words| text.starts_with(words))
         };
         if let Some(text) = text.filter(|text| !cli(text)) {
             self.entries.push(ReadEntry::Prompt {

@@ -1,41 +1,41 @@
-//! What the CLI prints, line by line.
+//! Parser of the CLI's output, line by line.
 
 use rejoin_core::{Asked, EventBody, Given, SessionId};
 use serde::de::DeserializeOwned;
 
 use super::classify;
-use super::hook::HeldCall;
+use super::hook::Call;
 use super::wire::{
-    Block, Boundary, Denial, Finished, Head, Init, Partial, PartialEvent, RateLimit, SYNTHETIC,
-    Said,
+    Block, Boundary, Denial, Finished, Init, LineHeader, MessageLine, Partial, PartialEvent,
+    RateLimit, SYNTHETIC,
 };
-use crate::stream::{End, Ran, Reply, Say, StreamParser};
+use crate::stream::{ProcessEnd, Reply, RunReport, Say, StreamParser};
 
 mod control;
 mod money;
 mod notices;
+mod text;
 mod tools;
-mod words;
 
 use control::Control;
 use money::Money;
+use text::AnswerText;
 use tools::Tools;
-use words::Words;
 
-pub(super) use words::of_result;
+pub(super) use text::of_result;
 
-/// Lines of stderr that are kept to explain an end without a result.
+/// Number of stderr lines that are kept to explain an end without a result.
 const STDERR_LINES: usize = 20;
 
-/// Of a tool's output, in an event.
+/// Maximum size of a tool's output in an event.
 const RESULT_BYTES: usize = 64 * 1024;
 
 #[derive(Default)]
 pub(super) struct Stream {
-    seen: classify::Seen,
+    seen: classify::RunFacts,
     model: Option<String>,
     version: Option<String>,
-    words: Words,
+    words: AnswerText,
     tools: Tools,
     money: Money,
     control: Control,
@@ -64,7 +64,7 @@ impl StreamParser for Stream {
     }
 
     fn aside(&mut self, line: &[u8]) {
-        if let Some(call) = HeldCall::read(line) {
+        if let Some(call) = Call::read(line) {
             self.control.held(call);
         }
     }
@@ -75,7 +75,7 @@ impl StreamParser for Stream {
 
     fn deferred(&self) -> Option<String> {
         let last = self.seen.results.last()?;
-        let call = HeldCall::of(last.deferred_tool_use.as_ref()?)?;
+        let call = Call::of(last.deferred_tool_use.as_ref()?)?;
         classify::is_deferred(last).then_some(call.id)
     }
 
@@ -91,10 +91,10 @@ impl StreamParser for Stream {
         self.control.take_says()
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         let judged = classify::judge(&self.seen, end);
         let results = &self.seen.results;
-        Ran {
+        RunReport {
             outcome: judged.outcome,
             refused: judged.refused,
             text: self.words.answer(results),
@@ -120,9 +120,9 @@ impl StreamParser for Stream {
 }
 
 impl Stream {
-    /// None: not understood.
+    /// Parses a line. None if it is not understood.
     fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
-        let head: Head = parse(line)?;
+        let head: LineHeader = parse(line)?;
         match (head.kind.as_str(), head.subtype.as_deref()) {
             ("assistant", _) => Some(self.assistant(parse(line)?)),
             ("user", _) => Some(self.user(parse(line)?)),
@@ -138,7 +138,7 @@ impl Stream {
         }
     }
 
-    /// Printed again at the start of every turn of a process.
+    /// Handles an `init`, which the CLI prints again at the start of every turn of a process.
     fn init(&mut self, init: Init) -> Vec<EventBody> {
         let first = !self.seen.init;
         self.seen.init = true;
@@ -161,12 +161,13 @@ impl Stream {
         }]
     }
 
-    /// One line per content block; the blocks of one message share its id.
-    fn assistant(&mut self, said: Said) -> Vec<EventBody> {
+    /// Handles an `assistant` line. Each line has one content block; the blocks of one message
+    /// share its id.
+    fn assistant(&mut self, said: MessageLine) -> Vec<EventBody> {
         let parent = said.parent_tool_use_id;
         let failed = said.error.is_some() || said.is_api_error_message == Some(true);
         if failed || said.message.model.as_deref() == Some(SYNTHETIC) {
-            let text = words::plain(said.message.blocks());
+            let text = text::plain(said.message.blocks());
             if failed && parent.is_none() {
                 self.seen.api = Some(classify::ApiError {
                     word: said.error,
@@ -219,8 +220,9 @@ impl Stream {
         events
     }
 
-    /// Results of tools. Text here is the CLI's or a sub-agent's order, never a person's.
-    fn user(&mut self, said: Said) -> Vec<EventBody> {
+    /// Handles tool results. Text in these lines comes from the CLI or from a sub-agent's prompt,
+    /// never from a person.
+    fn user(&mut self, said: MessageLine) -> Vec<EventBody> {
         let structured = said.tool_use_result.unwrap_or_default();
         let mut events = vec![];
         for block in said.message.blocks() {
@@ -232,7 +234,7 @@ impl Stream {
                 } => {
                     self.money.sub_agent_ended(&tool_use_id, &structured);
                     let is_error = is_error.unwrap_or(false);
-                    let text = words::shorten(words::of_result(&content), RESULT_BYTES);
+                    let text = text::shorten(text::of_result(&content), RESULT_BYTES);
                     let more = self.tools.result(&tool_use_id, is_error, &structured);
                     let tool = self.tools.name(&tool_use_id).filter(|_| is_error);
                     events.extend(
@@ -241,6 +243,7 @@ impl Stream {
                     events.push(EventBody::ToolResult {
                         id: tool_use_id,
                         is_error,
+                        exit_code: exit_code(&text),
                         text,
                     });
                     events.extend(more);
@@ -254,15 +257,15 @@ impl Stream {
         events
     }
 
-    /// There may be several: a background task that ends starts another round.
+    /// Handles a `result`. There may be several: a background task that ends starts another round.
     fn result(&mut self, result: Finished) -> Vec<EventBody> {
         self.money.result(&result);
         let mut denials = vec![];
         for denial in result.permission_denials.as_deref().unwrap_or_default() {
             denials.extend(self.control.refused(denial));
         }
-        // Also if nobody heard the hook.
-        if let Some(call) = result.deferred_tool_use.as_ref().and_then(HeldCall::of) {
+        // The note of the hook may not have been read.
+        if let Some(call) = result.deferred_tool_use.as_ref().and_then(Call::of) {
             self.control.held(call);
         }
         self.seen.results.push(result);
@@ -318,4 +321,10 @@ impl Stream {
 
 fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
+}
+
+/// Returns the exit code at the beginning of a failed command's output (`Exit code 3`, 2.1.197).
+fn exit_code(text: &str) -> Option<i64> {
+    let first = text.strip_prefix("Exit code ")?.lines().next()?;
+    first.trim().parse().ok()
 }

@@ -1,4 +1,5 @@
-//! The CLI's own types, as far as they are read. Extra fields are expected: each version adds some.
+//! The CLI's own types, limited to the fields that are read. Unknown fields are expected: each
+//! version adds some.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +7,11 @@ use rejoin_core::{Counts, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The model of lines the CLI wrote itself.
+/// Model name in lines that the CLI wrote itself.
 pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 #[derive(Deserialize)]
-pub(super) struct Head {
+pub(super) struct LineHeader {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) subtype: Option<String>,
@@ -28,12 +29,12 @@ pub(super) struct Init {
 
 /// An `assistant` or `user` line.
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct MessageLine {
     pub(super) message: Message,
     pub(super) parent_tool_use_id: Option<String>,
-    /// Of API failures: `rate_limit`, `authentication_failed`, …
+    /// Kind of an API failure: `rate_limit`, `authentication_failed`, …
     pub(super) error: Option<String>,
-    /// 2.1.325
+    /// Only in 2.1.325.
     pub(super) is_api_error_message: Option<bool>,
     pub(super) api_error_status: Option<u64>,
     pub(super) tool_use_result: Option<Value>,
@@ -127,7 +128,7 @@ pub(super) struct Finished {
     #[serde(rename = "modelUsage")]
     pub(super) models: Option<BTreeMap<String, ModelUse>>,
     pub(super) permission_denials: Option<Vec<Denial>>,
-    /// With `tool_deferred`.
+    /// The deferred call, if the stop reason is `tool_deferred`.
     pub(super) deferred_tool_use: Option<Value>,
 }
 
@@ -137,7 +138,7 @@ pub(super) struct ModelUse {
     pub(super) window: Option<u64>,
 }
 
-/// In `result`, and as `system/permission_denied` without the input.
+/// Denied call, in `result`, and as `system/permission_denied` without the input.
 #[derive(Deserialize)]
 pub(super) struct Denial {
     pub(super) tool_name: String,
@@ -160,11 +161,11 @@ pub(super) struct Wanted {
     pub(super) tool_use_id: Option<String>,
     #[serde(default)]
     pub(super) input: Value,
-    /// What the CLI's own interface would offer as "do not ask again".
+    /// Rules that the CLI's own interface would offer as "do not ask again".
     pub(super) permission_suggestions: Option<Vec<Value>>,
 }
 
-/// A raw event of the API, with `--include-partial-messages`; main thread only (both versions).
+/// Raw event of the API, with `--include-partial-messages`; main thread only (both versions).
 #[derive(Deserialize)]
 pub(super) struct Partial {
     pub(super) event: PartialEvent,
@@ -215,7 +216,7 @@ pub(super) struct Compacted {
     pub(super) post_tokens: Option<u64>,
 }
 
-/// Not seen in captures (no subscription at hand): read in the binaries of both versions.
+/// Never captured (no subscription available): derived from the binaries of both versions.
 #[derive(Deserialize)]
 pub(super) struct RateLimit {
     pub(super) rate_limit_info: LimitInfo,

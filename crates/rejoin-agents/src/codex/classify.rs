@@ -1,35 +1,32 @@
-//! How a run ended. The stream's own last word counts, not the exit code; other words are looked at
-//! only where they are the CLI's, never the assistant's.
+//! Classification of the end of a run. The last line of the stream decides, not the exit code.
+//! Other text is examined only if the CLI itself wrote it, never if the assistant did.
 
-use rejoin_core::{Class, Failure, Outcome};
+use rejoin_core::{Class, Outcome};
 
 use super::probe::NOT_FOUND;
-use crate::stream::{End, EndCause};
+use crate::failure::{self, Judged, failed};
+use crate::stream::{EndCause, ProcessEnd};
 
 mod api;
 
-/// What the stream showed of the end.
+/// Facts of the stream that determine the outcome.
 #[derive(Default)]
-pub(super) struct Seen {
-    /// The session it opened.
+pub(super) struct RunFacts {
+    /// Session that the CLI opened.
     pub(super) thread: Option<String>,
-    /// A later line named another one.
+    /// True if a later line named another session.
     pub(super) moved: bool,
     pub(super) completed: bool,
     pub(super) failed: Option<String>,
-    /// The last error that was not the end.
+    /// Last error that did not end the run.
     pub(super) trouble: Option<String>,
     pub(super) stderr: Vec<String>,
-    /// It is held to less than it was told to: nothing was sent to it.
+    /// Permissions of the CLI that are wider than requested; the prompt was not sent then.
     pub(super) wider: Option<String>,
 }
 
-pub(super) struct Judged {
-    pub(super) outcome: Outcome,
-    pub(super) refused: bool,
-}
-
-/// It was asked to resume, and said that it does not have that session, or cannot load it.
+/// Messages with which the CLI reports that it does not have the session to resume, or cannot load
+/// it.
 const NOT_LOADED: &[&str] = &[
     NOT_FOUND,
     "failed to read session metadata",
@@ -38,32 +35,25 @@ const NOT_LOADED: &[&str] = &[
     "is archived. Run",
 ];
 
-/// Words with which it says that it does not resume a session, whatever the cause.
+/// Messages with which the CLI reports that it does not resume a session, for any cause.
 const NOT_RESUMED: &[&str] = &[
     "thread/resume failed",
     "error resuming thread",
     "failed to initialize session",
 ];
 
-/// Another process writes the session: it can be resumed later.
+/// Another process is writing to the session, so it can be resumed later.
 const IN_USE: &str = "already has an active writer";
 
-pub(super) fn judge(seen: &Seen, end: &End) -> Judged {
-    let refusal = refusal(seen, end);
-    Judged {
-        refused: refusal.is_some(),
-        outcome: match refusal {
-            Some(message) => failed(Class::Refused, message),
-            None => outcome(seen, end),
-        },
-    }
+pub(super) fn judge(seen: &RunFacts, end: &ProcessEnd) -> Judged {
+    Judged::new(refusal(seen, end), || outcome(seen, end))
 }
 
-fn refusal(seen: &Seen, end: &End) -> Option<String> {
+fn refusal(seen: &RunFacts, end: &ProcessEnd) -> Option<String> {
     if let Some(opened) = &seen.thread {
         let asked = end.asked_session.as_ref()?.as_str();
-        return (!asked.eq_ignore_ascii_case(opened))
-            .then(|| format!("the CLI opened the session {opened} instead of {asked}"));
+        let same = asked.eq_ignore_ascii_case(opened);
+        return failure::another_session(asked, opened).filter(|_| !same);
     }
     let resumed = end.asked_session.is_some();
     let unknown = |said: &&String| {
@@ -79,72 +69,35 @@ fn refusal(seen: &Seen, end: &End) -> Option<String> {
     ))
 }
 
-fn outcome(seen: &Seen, end: &End) -> Outcome {
+fn outcome(seen: &RunFacts, end: &ProcessEnd) -> Outcome {
     let done = seen.completed && seen.failed.is_none() && !end.torn;
     if let Some(how) = &seen.wider {
         return failed(
-            Class::Envelope,
+            Class::Permissions,
             format!("the CLI does not keep to the permissions of the turn: {how}"),
         );
     }
-    match end.cause {
-        EndCause::NotStarted => failed(
-            Class::NotStarted,
-            last_words(seen, "the CLI could not be started"),
-        ),
-        // It was done before anybody stopped it, and may have been ended because it lingered.
-        EndCause::ByItself
-        | EndCause::Unseen
-        | EndCause::Cancelled
-        | EndCause::WallLimit
-        | EndCause::IdleLimit
-        | EndCause::CostLimit
-        | EndCause::SpoolFull
-        | EndCause::DiskFull
-            if done =>
-        {
-            if seen.moved {
-                return failed(Class::NotRecorded, "the CLI went on in another session");
-            }
-            Outcome::Succeeded
-        }
-        EndCause::Cancelled => Outcome::Cancelled,
-        EndCause::WallLimit => failed(Class::TimeLimit, "it took longer than allowed"),
-        EndCause::IdleLimit => failed(Class::TimeLimit, "it was silent for longer than allowed"),
-        EndCause::CostLimit => failed(Class::CostLimit, "it cost more than allowed"),
-        EndCause::SpoolFull => failed(Class::DiskFull, "it printed more than can be kept"),
-        EndCause::DiskFull => failed(Class::DiskFull, "the disk is full"),
-        EndCause::ByItself | EndCause::Unseen => match &seen.failed {
-            Some(said) => Outcome::Failed(api::failure(said)),
-            None => without_result(seen, end),
-        },
+    // A run that was stopped had finished before, and may have been killed because it did not exit.
+    if done && end.cause != EndCause::NotStarted {
+        return failure::recorded(seen.moved);
     }
+    let stopped = failure::of_cause(end.cause, || last_words(seen));
+    stopped.unwrap_or_else(|| match &seen.failed {
+        Some(said) => Outcome::Failed(api::failure(said)),
+        None => without_result(seen, end),
+    })
 }
 
-fn without_result(seen: &Seen, end: &End) -> Outcome {
-    let lost = end.code.is_none() && end.signal.is_none();
-    if end.cause == EndCause::Unseen || lost {
-        let message = "nobody saw how it ended".into();
-        return Outcome::Lost(Failure {
-            class: Class::Lost,
-            message,
-        });
-    }
-    if let Some(signal) = end.signal {
-        return failed(
-            Class::Crashed,
-            format!("the CLI was killed by signal {signal}"),
-        );
-    }
-    if end.torn {
-        return failed(Class::Crashed, "the last line of its output is incomplete");
+fn without_result(seen: &RunFacts, end: &ProcessEnd) -> Outcome {
+    if let Some(outcome) = failure::of_process(end) {
+        return outcome;
     }
     let said = seen.stderr.join(" ");
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let class = if says(&[IN_USE]) {
         Class::InUse
     } else if says(&["Unknown feature flag"]) {
-        Class::Envelope
+        Class::Permissions
     } else if end.code == Some(2)
         || says(&["Not inside a trusted directory", "rror loading config"])
     {
@@ -155,28 +108,22 @@ fn without_result(seen: &Seen, end: &End) -> Outcome {
         let class = api::failure(&said).class;
         match (class == Class::Unknown, seen.thread.is_some()) {
             (false, _) => class,
-            // Interrupted, it says nothing more and ends with 1.
+            // After an interrupt the CLI prints nothing more and exits with 1.
             (true, true) => Class::Interrupted,
             (true, false) => Class::Crashed,
         }
     };
-    failed(class, last_words(seen, "the CLI ended without a result"))
+    failed(
+        class,
+        failure::explained("the CLI ended without a result", last_words(seen)),
+    )
 }
 
-fn last_words(seen: &Seen, otherwise: &str) -> String {
+fn last_words(seen: &RunFacts) -> Option<String> {
     let own = |line: &&String| line.starts_with("Error: ") || line.starts_with("error: ");
     let said = seen.stderr.iter().rev().find(own).or(seen.stderr.last());
-    match said.filter(|said| !said.starts_with("WARNING:")) {
-        Some(said) => format!("{otherwise}: {}", api::sentence(said)),
-        None => otherwise.to_owned(),
-    }
-}
-
-fn failed(class: Class, message: impl Into<String>) -> Outcome {
-    Outcome::Failed(Failure {
-        class,
-        message: message.into(),
-    })
+    let said = said.filter(|said| !said.starts_with("WARNING:"));
+    said.map(|said| api::sentence(said))
 }
 
 #[cfg(test)]

@@ -1,31 +1,31 @@
-//! The call of the CLI for one turn.
+//! Command line of the CLI for one turn.
 
 use rejoin_core::{PermissionMode, TurnPlan};
 
-use super::{dialogue, neutral, permission, repository};
+use super::{dialogue, escape, permission, repository};
 use crate::environment::MARKER;
 use crate::order::{CommandSpec, RunOrder};
 use crate::repository::RepositoryConfig;
 use crate::session::text_mark;
 
-/// A refused connection is otherwise tried again for ever.
+/// Limits connection retries. Otherwise the CLI retries a refused connection forever.
 const ENDS: &str = "features.unbounded_connection_retries=false";
 
-/// Flags of `exec` stand before `resume`, which knows few of them.
+/// Builds the command. Flags of `exec` precede `resume`, which accepts few of them.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
-    if order.envelope.mode == PermissionMode::Ask {
+    if order.permissions.mode == PermissionMode::Ask {
         return dialogue::command(order);
     }
     let mut args = vec!["exec".to_owned()];
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
-    add("-s", permission::sandbox(order.envelope.mode));
+    add("-s", permission::sandbox(order.permissions.mode));
     add("-C", order.folder);
     args.extend(settings(order));
     if let Some(model) = order.model {
         args.extend(["-m".to_owned(), model.to_owned()]);
     }
     args.push("--skip-git-repo-check".into());
-    args.extend(permission::flags(order.envelope, order.tool_servers));
+    args.extend(permission::flags(order.permissions, order.mcp_servers));
     args.extend(order.extra_args.iter().cloned());
     match order.plan {
         TurnPlan::Resume { session, .. } => {
@@ -39,20 +39,21 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
         args,
         prompt_mark: Some(text_mark(&stdin)),
         stdin,
-        // With the vendor's servers out of reach it lives on for 5 s.
+        // If the vendor's servers are unreachable, the process runs for another 5 s.
         done_on: vec!["turn.completed".into(), "turn.failed".into()],
         ..CommandSpec::default()
     }
 }
 
-/// Of every run, whichever command of the CLI it is.
+/// Returns the settings of every run, for any command of the CLI.
 pub(super) fn settings(order: &RunOrder<'_>) -> Vec<String> {
     let marker = quoted(order.turn);
     let settings = [
-        // Otherwise a writable sandbox notes in the user's configuration that the folder is trusted.
-        // And what lies above it, or a repository that the user trusts would bring its own servers along.
+        // Otherwise a writable sandbox records in the user's configuration that the folder is
+        // trusted. The folders above are listed too: a repository that the user trusts would bring
+        // its own servers along.
         projects(order.folder, order.repository),
-        // A policy that keeps variables from tools would lose the marker.
+        // A policy that hides variables from tools would lose the marker.
         format!("shell_environment_policy.set.{MARKER}={marker}"),
         ENDS.to_owned(),
     ];
@@ -63,7 +64,7 @@ pub(super) fn settings(order: &RunOrder<'_>) -> Vec<String> {
     flags.flat_map(|it| ["-c".to_owned(), it]).collect()
 }
 
-/// Names the level of trust of the folder and of those above it.
+/// Formats the trust level of the folder and of all folders above it.
 pub(super) fn projects(folder: &str, repository: RepositoryConfig) -> String {
     let level = repository::level(repository);
     let above = std::path::Path::new(folder).ancestors();
@@ -78,17 +79,17 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> String {
     let message = if order.raw {
         order.composed.message.clone()
     } else {
-        neutral::data(&order.composed.message)
+        escape::data(&order.composed.message)
     };
     match &order.composed.context {
-        Some(context) => format!("{}\n{message}", neutral::data(context)),
-        // A byte order mark at the beginning would be taken off.
+        Some(context) => format!("{}\n{message}", escape::data(context)),
+        // The CLI would remove a leading byte order mark.
         None if message.starts_with('\u{feff}') => format!("\n{message}"),
         None => message,
     }
 }
 
-/// A string as TOML and JSON both write it.
+/// Quotes a string in a form that is valid in both TOML and JSON.
 pub(super) fn quoted(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted.replace('\u{7f}', "\\u007f")

@@ -1,11 +1,12 @@
-//! The CLI as a server (`codex app-server`): what it wants to do is asked before it is done, and a
-//! person decides. JSON-RPC in lines, without the word that says so.
+//! The CLI as a server (`codex app-server`), which asks before each action so that a person
+//! decides. It speaks JSON-RPC in lines, without the `jsonrpc` member.
 //!
-//! Seen on 0.166.0: with the approval policy `untrusted` it asks before every command, also `ls`, and
-//! before every patch, also when they are called from the JavaScript of newer models. What is typed
-//! into a terminal that was begun with leave is asked about only outside the sandbox, so there are no
-//! terminals. Approved commands run in the sandbox, or outside if that is what was asked for. Only
-//! what a rule of the user's allows is not asked about: the server cannot be told to ignore those.
+//! RunFacts on 0.166.0: with the approval policy `untrusted` it asks before every command, even `ls`,
+//! and before every patch, also if they are called from the JavaScript of newer models. It asks
+//! about input to a terminal that was started with approval only outside the sandbox, so terminals
+//! are disabled. Approved commands run in the sandbox, or outside if the request was for that. The
+//! server does not ask about commands that a rule of the user allows, and cannot be made to ignore
+//! those rules.
 
 use rejoin_core::TurnPlan;
 use serde::{Deserialize, Serialize};
@@ -18,24 +19,24 @@ use crate::session::text_mark;
 mod approvals;
 mod items;
 mod reader;
-mod stay;
+mod turn_end;
 mod wire;
 
 pub(super) use reader::Reader;
-pub(super) use stay::Stays;
+pub(super) use turn_end::TurnEnd;
 
-/// What a run says first has ids of its own; the server counts its requests from zero.
+/// Ids of the first requests of a run. The server numbers its own requests from zero.
 const HELLO: &str = "rejoin-hello";
 const THREAD: &str = "rejoin-thread";
 const TURN: &str = "rejoin-turn";
-/// The answer to this, whatever it is, is where stdin is closed and the server ends.
+/// Id of the last request. Any response to it closes stdin, and the server exits.
 const END: &str = "rejoin-end";
 
 const POLICY: &str = "untrusted";
-/// Not the model that the user may have put in charge of it.
+/// The user decides, not a model that the user may have configured as reviewer.
 const REVIEWER: &str = "user";
 
-/// Said very often, and nobody here listens.
+/// Frequent notifications that are not used.
 const UNHEARD: &[&str] = &[
     "account/rateLimits/updated",
     "item/commandExecution/outputDelta",
@@ -50,21 +51,21 @@ const UNHEARD: &[&str] = &[
     "turn/diff/updated",
 ];
 
-/// What leads it.
+/// Data with which the parser conducts the dialogue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Dialogue {
     prompt: String,
-    /// The one to go on with; none: a new one.
+    /// Session to resume. None: a new session.
     session: Option<String>,
 }
 
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     let mut args = vec!["app-server".to_owned()];
     args.extend(command::settings(order));
-    args.extend(permission::settings(order.envelope, order.tool_servers));
+    args.extend(permission::settings(order.permissions, order.mcp_servers));
     args.extend(order.extra_args.iter().cloned());
     let session = match order.plan {
-        // Of a fork that is its copy.
+        // For a fork this is the copy.
         TurnPlan::Resume { .. } => Some(order.session().to_string()),
         TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => None,
     };
@@ -92,12 +93,14 @@ fn opening() -> String {
     format!("{hello}\n{}\n", json!({"method": "initialized"}))
 }
 
-/// The session. The prompt follows when the server has said what holds there.
+/// Formats the request that opens the session. The prompt follows after the server has reported the
+/// effective settings.
 fn thread(order: &RunOrder<'_>, session: Option<&str>) -> String {
-    // All of it on every run: the server would go on with what the session remembers.
+    // Every run sends all settings: otherwise the server would use those that the session
+    // remembers.
     let mut params = json!({
         "cwd": order.folder,
-        "sandbox": permission::sandbox(order.envelope.mode),
+        "sandbox": permission::sandbox(order.permissions.mode),
         "approvalPolicy": POLICY,
         "approvalsReviewer": REVIEWER,
     });

@@ -1,10 +1,11 @@
-//! What the CLI's environment must and must not hold.
+//! Rules for the CLI's environment.
 
-use crate::adapter::{ProofEnv, ProofSetup};
+use crate::capability::{ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::probe;
 
-/// What the CLI puts into the environment of its tools (0.166.0), so what rejoin inherits when an
-/// agent calls it; and what its npm wrapper sets anew.
+/// Variables that the CLI sets for its tools (0.166.0), which rejoin inherits when an agent calls
+/// it, and variables that its npm wrapper sets anew.
 const REMOVE: &[&str] = &[
     "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
     "CODEX_CI",
@@ -15,10 +16,10 @@ const REMOVE: &[&str] = &[
 ];
 const REMOVE_PREFIXES: &[&str] = &["CODEX_MANAGED_", "CODEX_SANDBOX"];
 
-/// Keys the CLI takes without a login.
+/// Keys that the CLI accepts without a login.
 pub(super) const LOGINS: &[&str] = &["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"];
 
-/// Its configuration may name any provider, with any variable for its key.
+/// Returns the rules. The configuration may name any provider, with any variable for its key.
 pub(super) fn rules() -> EnvRules {
     EnvRules {
         remove: REMOVE,
@@ -29,7 +30,8 @@ pub(super) fn rules() -> EnvRules {
     }
 }
 
-/// Plugins, apps and analytics call out even with a provider of one's own.
+/// Configuration of a proof. Plugins, apps and analytics make network calls even with a custom
+/// provider.
 const PROOF: &str = r#"
 model_provider = "rejoin"
 check_for_update_on_startup = false
@@ -54,16 +56,13 @@ enabled = false
 "#;
 
 pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
-    let home = at.home.to_string_lossy().into_owned();
-    let env = [
-        ("CODEX_HOME", format!("{home}/.codex")),
-        ("HOME", home),
+    let own = [
+        ("CODEX_HOME", format!("{}/.codex", at.home.display())),
         ("PROOF_KEY", "sk-rejoin-proof".to_owned()),
-        ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
     ];
     let config = PROOF.replace("URL", at.url);
     ProofSetup {
-        env: env.map(|(name, value)| (name.to_owned(), value)).into(),
+        env: probe::env(at, own),
         files: vec![(".codex/config.toml".into(), config)],
         model: Some("gpt-5.5".into()),
     }

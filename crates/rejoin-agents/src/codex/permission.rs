@@ -1,15 +1,15 @@
-//! The permissions of a turn as flags of the CLI. All of them go into every call: a session
-//! remembers none, and without `-s` it takes what the configuration says.
+//! Permissions of a turn as flags of the CLI. Every call gets all of them: a session remembers
+//! none, and without `-s` the configuration decides.
 //!
-//! What the sandbox holds (0.166.0, tried with every tool there is): the shell and `apply_patch`,
-//! also when they are called from the JavaScript tool of newer models. What it does not hold: MCP
-//! servers, and commands that a rule of the user's allows.
+//! The sandbox covers (0.166.0, tried with every existing tool) the shell and `apply_patch`, also
+//! if they are called from the JavaScript tool of newer models. It does not cover MCP servers, nor
+//! commands that a rule of the user allows.
 
 use crate::adapter::Allows;
-use rejoin_core::{Envelope, PermissionMode};
+use rejoin_core::{PermissionMode, Permissions};
 
-/// Seen on 0.166.0.
-pub(super) const ALLOWS: &[Allows] = &[
+/// Permissions per mode, seen on 0.166.0.
+pub(super) const PERMISSION_TABLE: &[Allows] = &[
     Allows {
         mode: PermissionMode::ReadOnly,
         read: "all files",
@@ -44,19 +44,20 @@ pub(super) const ALLOWS: &[Allows] = &[
     },
 ];
 
-/// Tools that go together, and how they are taken away.
+/// Tools that belong together, and the way to disable them.
 struct Kind {
-    /// Word that every agent knows for it.
+    /// Common word for these tools in all agents.
     alias: Option<&'static str>,
     names: &'static [&'static str],
     off: Off,
 }
 
 enum Off {
-    /// `--disable`: a Codex that does not know it ends at once, rather than run wider.
+    /// `--disable`: a Codex that does not know the feature exits at once instead of running with
+    /// more permissions.
     Feature(&'static str),
     Setting(&'static str),
-    /// Only the sandbox keeps it from writing.
+    /// Cannot be disabled: only the sandbox prevents writing.
     Never,
 }
 
@@ -99,10 +100,10 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Codex has no tools for these but its shell.
+/// Actions for which Codex has no tool except its shell.
 const BY_SHELL: &[&str] = &["read", "search"];
 
-/// Further ways to tools that the sandbox does not hold.
+/// Features with further tools that the sandbox does not cover.
 const UNHELD: &[&str] = &[
     "apps",
     "plugins",
@@ -111,9 +112,9 @@ const UNHELD: &[&str] = &[
     "image_generation",
 ];
 
-/// Ways to do what nobody was asked about: to type into a program that was once allowed, others that
-/// ask in conversations of their own, and a goal, towards which the server goes on by itself as soon as
-/// it opens the session (17 requests in a second).
+/// Features that act without asking: input to a program that was allowed once, sub-agents that ask
+/// in threads of their own, and goals, which the server pursues by itself as soon as it opens the
+/// session (17 requests in a second).
 const UNASKED: &[&str] = &["unified_exec_tty", "multi_agent", "goals"];
 
 fn kind(name: &str) -> Option<&'static Kind> {
@@ -122,9 +123,9 @@ fn kind(name: &str) -> Option<&'static Kind> {
         .find(|kind| kind.alias == Some(name) || kind.names.contains(&name))
 }
 
-pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
-    let read_only = envelope.mode == PermissionMode::ReadOnly;
-    for name in &envelope.deny_tools {
+pub(super) fn check(permissions: &Permissions) -> Result<(), String> {
+    let read_only = permissions.mode == PermissionMode::ReadOnly;
+    for name in &permissions.deny_tools {
         if BY_SHELL.contains(&name.as_str()) {
             return Err(format!(
                 "Codex has no tool to {name} but its shell; deny `shell` instead"
@@ -137,7 +138,7 @@ pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
             ));
         }
     }
-    let Some(tools) = &envelope.tools else {
+    let Some(tools) = &permissions.tools else {
         return Ok(());
     };
     let mut edits = false;
@@ -177,19 +178,19 @@ pub(super) fn sandbox(mode: PermissionMode) -> &'static str {
     }
 }
 
-/// Only for what [`express`] let pass.
-pub(super) fn flags(envelope: &Envelope, servers: &[String]) -> Vec<String> {
-    let mut flags = settings(envelope, servers);
-    if sandbox(envelope.mode) == "read-only" {
+/// Returns the flags for permissions that [`check`] accepted.
+pub(super) fn flags(permissions: &Permissions, servers: &[String]) -> Vec<String> {
+    let mut flags = settings(permissions, servers);
+    if sandbox(permissions.mode) == "read-only" {
         flags.push("--ignore-rules".into());
     }
     flags
 }
 
-/// Of those the ones that every command of the CLI knows.
-pub(super) fn settings(envelope: &Envelope, servers: &[String]) -> Vec<String> {
-    let asks = envelope.mode == PermissionMode::Ask;
-    let held = sandbox(envelope.mode) == "read-only" || asks;
+/// Returns the subset of these flags that every command of the CLI accepts.
+pub(super) fn settings(permissions: &Permissions, servers: &[String]) -> Vec<String> {
+    let asks = permissions.mode == PermissionMode::Ask;
+    let held = sandbox(permissions.mode) == "read-only" || asks;
     let listed = |names: &[String], kind: &Kind| {
         names.iter().any(|name| {
             let by_shell = BY_SHELL.contains(&name.as_str()) && kind.alias == Some("shell");
@@ -199,11 +200,11 @@ pub(super) fn settings(envelope: &Envelope, servers: &[String]) -> Vec<String> {
     let mut flags = vec![];
     let mut add = |flag: &str, value: &str| flags.extend([flag.to_owned(), value.to_owned()]);
     for kind in KINDS {
-        let left_out = envelope
+        let left_out = permissions
             .tools
             .as_ref()
             .is_some_and(|set| !listed(set, kind));
-        if !left_out && !listed(&envelope.deny_tools, kind) {
+        if !left_out && !listed(&permissions.deny_tools, kind) {
             continue;
         }
         match kind.off {
@@ -215,7 +216,7 @@ pub(super) fn settings(envelope: &Envelope, servers: &[String]) -> Vec<String> {
             add("-c", "sandbox_workspace_write.network_access=false");
         }
     }
-    if held || envelope.tools.is_some() {
+    if held || permissions.tools.is_some() {
         for feature in UNHELD {
             add("-c", &format!("features.{feature}=false"));
         }
@@ -234,25 +235,17 @@ pub(super) fn settings(envelope: &Envelope, servers: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn envelope(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Envelope {
-        let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-        Envelope {
-            mode,
-            tools: tools.map(owned),
-            deny_tools: owned(deny),
-        }
-    }
+    use crate::tool_names::permissions;
 
     #[test]
     fn flags_by_mode() {
         use PermissionMode::{Ask, Edit, Full, ReadOnly};
         let shown = |mode, tools, deny: &[&str]| {
-            let envelope = envelope(mode, tools, deny);
+            let permissions = permissions(mode, tools, deny);
             format!(
                 "{}: {}",
                 sandbox(mode),
-                flags(&envelope, &["files".into()]).join(" ")
+                flags(&permissions, &["files".into()]).join(" ")
             )
         };
         insta::assert_snapshot!(shown(ReadOnly, None, &[]), @"read-only: -c features.apps=false -c features.plugins=false -c features.browser_use=false -c features.computer_use=false -c features.image_generation=false -c mcp_servers.files.enabled=false --ignore-rules");
@@ -269,7 +262,7 @@ mod tests {
     fn what_cannot_be_expressed_is_said() {
         use PermissionMode::{Ask, Edit, Full, ReadOnly};
         fn said(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Option<String> {
-            express(&envelope(mode, tools, deny)).err()
+            check(&permissions(mode, tools, deny)).err()
         }
         assert_eq!(
             said(ReadOnly, Some(&["read", "shell"]), &["edit", "web"]),

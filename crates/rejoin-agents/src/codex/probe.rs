@@ -1,67 +1,56 @@
-//! Which product answers to the name, and whether it knows the flags used here.
+//! Identifies the product behind the program name, and checks that it knows the flags used here.
 
-use rejoin_core::{Runtime, Version};
+use rejoin_core::Runtime;
 
-/// No session has this id: the call ends before it could cost a token.
+use super::{Codex, environment};
+use crate::capability::{Proof, ProofEnv, ProofSetup};
+use crate::probe;
+
+/// Id of no session: the call ends before it could cost a token.
 const NOBODY: &str = "00000000-0000-7000-8000-000000000000";
 
-/// What the CLI says about a session it does not know, on stderr.
+/// Message of the CLI about a session that it does not know, on stderr.
 pub(super) const NOT_FOUND: &str = "no rollout found for thread id";
 
-/// `codex-cli 0.166.0`; a fork calls itself otherwise.
+/// Parses `codex-cli 0.166.0`. A fork prints another name.
 pub(super) fn runtime(output: &str) -> Option<Runtime> {
-    let line = output.lines().find(|line| !line.trim().is_empty())?;
-    let (product, version) = line.trim().rsplit_once(' ')?;
-    let numbered = version.split('.').count() >= 2
-        && version.starts_with(|c: char| c.is_ascii_digit())
-        && version
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
+    let (product, version) = probe::first_line(output)?.rsplit_once(' ')?;
     let named = product
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    (numbered && named && !product.is_empty()).then(|| Runtime {
-        product: product.to_owned(),
-        version: Version(version.to_owned()),
-    })
+    probe::runtime(product, version).filter(|_| named)
 }
 
-/// Every flag of a run, with a prompt that is never sent.
-pub(super) fn arguments() -> Vec<String> {
-    let args = [
-        "exec",
-        "-s",
-        "read-only",
-        "-C",
-        ".",
-        "-c",
-        "features.unbounded_connection_retries=false",
-        "--skip-git-repo-check",
-        "--disable",
-        "shell_tool",
-        "--ignore-rules",
-        "resume",
-        "--json",
-        NOBODY,
-        "x",
-    ];
-    args.map(str::to_owned).into()
-}
-
-pub(super) fn judge(stdout: &str, stderr: &str) -> Option<String> {
-    if stderr.contains(NOT_FOUND) || stdout.contains(NOT_FOUND) {
-        return None;
+impl Proof for Codex {
+    /// Returns every flag of a run, with a prompt that is never sent.
+    fn probe(&self) -> Vec<String> {
+        let args = [
+            "exec",
+            "-s",
+            "read-only",
+            "-C",
+            ".",
+            "-c",
+            "features.unbounded_connection_retries=false",
+            "--skip-git-repo-check",
+            "--disable",
+            "shell_tool",
+            "--ignore-rules",
+            "resume",
+            "--json",
+            NOBODY,
+            "x",
+        ];
+        args.map(str::to_owned).into()
     }
-    let said = stderr
-        .lines()
-        .chain(stdout.lines())
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with("WARNING:"));
-    let why = said.map_or("it printed nothing", |line| {
-        line.trim_start_matches("error: ")
-            .trim_start_matches("Error: ")
-    });
-    Some(why.chars().take(200).collect())
+
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        probe::judge(stdout, stderr, NOT_FOUND)
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> ProofSetup {
+        environment::proof(at)
+    }
 }
 
 #[cfg(test)]
@@ -94,15 +83,19 @@ mod tests {
     #[test]
     fn a_known_flag_and_an_unknown_one() {
         let known = include_str!("../../fixtures/codex/0.166.0/unknown_session_failure.stderr.txt");
-        assert_eq!(judge("", known), None);
+        assert_eq!(Codex.judge_probe("", known), None);
         assert_eq!(
-            judge(
-                "",
-                "WARNING: x\nerror: unexpected argument '--zork' found\n"
-            )
-            .as_deref(),
+            Codex
+                .judge_probe(
+                    "",
+                    "WARNING: x\nerror: unexpected argument '--zork' found\n"
+                )
+                .as_deref(),
             Some("unexpected argument '--zork' found")
         );
-        assert_eq!(judge("", "").as_deref(), Some("it printed nothing"));
+        assert_eq!(
+            Codex.judge_probe("", "").as_deref(),
+            Some("it printed nothing")
+        );
     }
 }

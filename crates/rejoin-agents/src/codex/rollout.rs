@@ -1,15 +1,16 @@
-//! The lines of a session file (a "rollout"), as far as they are used.
+//! Lines of a session file (a "rollout"), limited to the fields that are used.
 
 use rejoin_core::SessionId;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::{Tokens, one_line};
+use super::wire::Tokens;
 use crate::session::moment;
+use crate::tool_note::one_line;
 
 #[derive(Deserialize)]
 pub(super) struct Line {
-    /// Contiguous; a fork goes on counting from where it left its parent.
+    /// Contiguous numbers. A fork continues the numbering of its parent.
     pub(super) ordinal: Option<u64>,
     timestamp: Option<String>,
     #[serde(rename = "type")]
@@ -24,9 +25,10 @@ impl Line {
     }
 }
 
-/// The line that says whose session it is, with another id; everything else in it stays as it is. The
-/// CLI goes by this line alone: others that name the id do not matter (0.166.0).
-pub(super) fn renamed(line: &[u8], to: &SessionId) -> Option<Vec<u8>> {
+/// Replaces the id in the line that identifies the session, and leaves the rest unchanged. The CLI
+/// relies on this line alone: the id in other lines does not matter (0.166.0). None if it is
+/// another line.
+pub(super) fn rename_header(line: &[u8], to: &SessionId) -> Option<Vec<u8>> {
     let first: Line = serde_json::from_slice(line).ok()?;
     let id = first.payload["id"].as_str()?;
     let quoted = |id: &str| format!("\"{id}\"");
@@ -54,7 +56,7 @@ struct About {
     content_item_kinds: Vec<String>,
 }
 
-/// How user messages begin that the CLI wrote itself, where it does not say what they are.
+/// Prefixes of user messages that the CLI wrote itself, for versions that do not mark them.
 const CONTEXT: &[&str] = &[
     "<environment_context>",
     "<user_instructions>",
@@ -72,8 +74,9 @@ impl Spoken {
         texts.collect()
     }
 
-    /// A person's words, not the CLI's context. 0.166.0 says so: `user.text`, against
-    /// `environments.environment_context`, `skills.selected_skill_instructions`, …
+    /// True for a prompt of a person, false for context of the CLI. 0.166.0 marks them:
+    /// `user.text`, as opposed to `environments.environment_context`,
+    /// `skills.selected_skill_instructions`, …
     pub(super) fn by_a_person(&self) -> bool {
         let kinds = self.about.as_ref().map(|about| &about.content_item_kinds);
         let mut said = kinds
@@ -99,7 +102,7 @@ pub(super) struct Call {
     pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) name: String,
-    /// JSON as text; of `apply_patch` and the like `input` instead.
+    /// JSON as text. `apply_patch` and similar tools use `input` instead.
     arguments: Option<String>,
     input: Option<String>,
     #[serde(default)]
@@ -107,7 +110,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// What was to be done, in short.
+    /// Returns a short form of the command or arguments.
     pub(super) fn subject(&self) -> String {
         let arguments = self.arguments.as_deref().unwrap_or_default();
         let parsed: Value = serde_json::from_str(arguments).unwrap_or_default();
@@ -115,7 +118,8 @@ impl Call {
         one_line(command.unwrap_or(arguments))
     }
 
-    /// The files a patch names, where nothing else says which it changed.
+    /// Returns the files that a patch names, for sessions that do not record which files it
+    /// changed.
     pub(super) fn patched(&self) -> Option<String> {
         let patch = self.input.as_deref()?;
         let named = patch.lines().filter_map(|line| {
@@ -127,7 +131,7 @@ impl Call {
         (!named.is_empty()).then(|| one_line(&named.join(" ")))
     }
 
-    /// A text, or blocks of text.
+    /// Returns the output: a text, or the joined text blocks.
     pub(super) fn said(&self) -> String {
         match &self.output {
             Value::String(text) => text.clone(),

@@ -1,6 +1,6 @@
-//! Reads the CLI's session files: JSON lines, only ever appended, each with its number.
+//! Reads the CLI's session files: JSON lines that are only appended, each with a number.
 //!
-//! The cursor is the number of the last line, and the provider that line 0 named.
+//! The cursor is the number of the last line, and the provider named in line 0.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,28 +8,28 @@ use rejoin_core::{Context, ToolNote, Usage, strip};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ledger::Ledger;
-use super::neutral;
+use super::escape;
 use super::rollout::{Call, Counted, Line, Spoken};
+use super::tool_log::ToolLog;
 use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
 use crate::stream::Denied;
 
-/// What a call gives back that a person did not allow.
+/// Output of a call that a person denied.
 const BY_A_PERSON: &str = "rejected by user";
 
-/// In place of a number, where lines have none.
+/// Cursor of a session whose lines have no numbers.
 const UNNUMBERED: &str = "-";
 
 pub(super) struct Reader {
     confirmed: Option<String>,
-    /// Of the last line; none: no line had one.
+    /// Number of the last line. None if no line had a number.
     last: Option<u64>,
     lines: u64,
     calls: HashMap<String, Call>,
     answered: HashMap<String, String>,
-    /// Calls of which the stream told as well.
+    /// Calls that the stream reported as well.
     told: HashSet<String>,
-    ledger: Ledger,
+    ledger: ToolLog,
     reading: Reading,
 }
 
@@ -52,7 +52,7 @@ impl Reader {
             calls: HashMap::new(),
             answered: HashMap::new(),
             told: HashSet::new(),
-            ledger: Ledger::default(),
+            ledger: ToolLog::default(),
             reading,
         }
     }
@@ -109,7 +109,8 @@ impl SessionReader for Reader {
 }
 
 impl Reader {
-    /// Every line follows the one before it, or something was lost, or two wrote at once.
+    /// Checks that every line follows the one before it. Otherwise lines were lost, or two
+    /// processes wrote at once.
     fn count(&mut self, line: &Line) {
         let first = self.lines == 0;
         self.lines += 1;
@@ -122,7 +123,7 @@ impl Reader {
                 self.reading.connected &= last.checked_add(1) == Some(ordinal);
             }
             (Some(_), None) => self.reading.connected = false,
-            // A fork does not begin at zero, and a newer version may begin to number.
+            // A fork does not begin at zero, and a newer version may begin to number lines.
             (None, Some(_)) => self.reading.connected &= first || !numbered,
             (None, None) => {}
         }
@@ -156,7 +157,7 @@ impl Reader {
                     self.answered.insert(id, said);
                 }
             }
-            "web_search_call" => Ledger::search(&mut self.reading.entries, &payload),
+            "web_search_call" => ToolLog::search(&mut self.reading.entries, &payload),
             "compaction" | "compaction_summary" | "context_compaction" => {
                 self.reading.compacted = true;
                 self.reading.summed_up = self.reading.entries.len();
@@ -174,7 +175,7 @@ impl Reader {
                 self.reading.prompts.push(id.clone());
                 ReadEntry::Prompt {
                     id,
-                    text: strip(&neutral::said(&text)).trim().to_owned(),
+                    text: strip(&escape::said(&text)).trim().to_owned(),
                     at,
                 }
             }
@@ -212,7 +213,7 @@ impl Reader {
         }
     }
 
-    /// After a compaction only the total says how full it is.
+    /// Records the token counts. After a compaction only the total tells the context use.
     fn counted(&mut self, counted: &Counted) {
         self.reading.usage = Some(Usage::from(counted.total_token_usage));
         let last = counted.last_token_usage;
@@ -225,7 +226,7 @@ impl Reader {
         self.reading.context = window.map(|window| Context { used, window });
     }
 
-    /// The summary was asked of the model, so it stands there like an answer.
+    /// Handles a compaction. The model wrote the summary, so it looks like an answer.
     fn compacted(&mut self, payload: &Value) {
         self.reading.compacted = true;
         self.calls.clear();
@@ -239,7 +240,7 @@ impl Reader {
         self.reading.summed_up = self.reading.entries.len();
     }
 
-    /// Turns that were taken back are not replayed.
+    /// Removes turns that were taken back, which the CLI does not replay.
     fn rolled_back(&mut self, turns: Option<u64>) {
         for _ in 0..turns.unwrap_or(1) {
             let entries = &mut self.reading.entries;
@@ -250,7 +251,7 @@ impl Reader {
                     self.reading.summed_up = self.reading.summed_up.min(at);
                     self.ledger.cut(at);
                 }
-                // Some of what was confirmed is gone.
+                // Part of the confirmed messages is gone.
                 None => {
                     self.reading.connected &= self.confirmed.is_none();
                     return;
@@ -259,8 +260,9 @@ impl Reader {
         }
     }
 
-    /// That a command runs is printed only when it has run for a moment. An interrupt then answers
-    /// it in the session, and prints nothing more.
+    /// Lists calls that began but did not finish. The stream reports a command only after it has
+    /// run for a moment. After an interrupt the session contains an output, and the stream nothing
+    /// more.
     fn begun(&self) -> Vec<ToolNote> {
         let aborted = |said: &String| said.ends_with("aborted by user") || said == "aborted";
         let open = |id: &&String| self.answered.get(*id).is_none_or(aborted);
@@ -276,8 +278,8 @@ impl Reader {
         calls.map(note).collect()
     }
 
-    /// A command that the sandbox stopped has an output, but no event tells of it; nor of a call
-    /// that was rejected, or of a tool that was taken away.
+    /// Lists denied calls. The stream does not report a command that the sandbox stopped (although
+    /// it has an output), a rejected call, or a call of a disabled tool.
     fn denied(&self) -> Vec<Denied> {
         let mut denied: Vec<Denied> = vec![];
         for (id, call) in &self.calls {
@@ -287,9 +289,9 @@ impl Reader {
             let stopped = call.name == "exec_command"
                 && output.contains("Process exited with code ")
                 && !output.contains("Process exited with code 0");
-            // What a person refused was told when they did.
-            let told = output.contains(BY_A_PERSON);
-            if !told && (stopped || refused(output)) {
+            // A person's denial was already reported when it was given.
+            let by_a_person = refused(output) && output.contains(BY_A_PERSON);
+            if !by_a_person && (stopped || refused(output)) {
                 denied.push(Denied {
                     tool: call.name.clone(),
                     id: id.clone(),
@@ -302,9 +304,16 @@ impl Reader {
     }
 }
 
-/// Nothing was run, unlike what a sandbox stopped: that may have done a part.
+/// True if the call did not run, unlike one that the sandbox stopped, which may have done part of
+/// its work. A command that ran may itself print these words: its output begins with its time and
+/// its exit code (0.166.0).
 fn refused(output: &str) -> bool {
-    output.contains("rejected")
-        || output.contains("reject command")
-        || output.starts_with("unsupported call: ")
+    let ran = ["Chunk ID: ", "Wall time: ", "Exit code: ", "Process "];
+    if ran.iter().any(|begin| output.starts_with(begin)) {
+        return false;
+    }
+    let line = output.lines().next().unwrap_or_default();
+    line.contains("rejected")
+        || line.contains("reject command")
+        || line.starts_with("unsupported call: ")
 }

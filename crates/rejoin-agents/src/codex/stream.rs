@@ -1,27 +1,29 @@
-//! What the CLI prints, line by line. It prints whole answers only, and says neither its model nor
-//! how full the session is: that is in the session.
+//! Parser of the CLI's output, line by line. The CLI prints only complete answers, and neither its
+//! model nor the context use, which are in the session.
 
 use rejoin_core::{EventBody, SessionId, Usage};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::classify;
-use super::wire::{Completed, Failed, Head, Item, Message, Thread, WithItem};
-use crate::stream::{Denied, End, Ran, StreamParser};
+use super::wire::{
+    ErrorBody, Item, ItemLine, LineHeader, ThreadStarted, TurnCompleted, TurnFailed,
+};
+use crate::stream::{Denied, ProcessEnd, RunReport, StreamParser};
 
 mod tools;
 
 pub(super) use tools::Tools;
 
-/// Lines of stderr that are kept to explain an end without a result.
+/// Number of stderr lines that are kept to explain an end without a result.
 const STDERR_LINES: usize = 40;
 
 #[derive(Default)]
 pub(super) struct Stream {
-    seen: classify::Seen,
+    seen: classify::RunFacts,
     texts: Vec<String>,
     tools: Tools,
-    /// Over the whole thread.
+    /// Tokens of the whole thread.
     usage: Usage,
     denied: Vec<Denied>,
     unknown: u64,
@@ -48,10 +50,10 @@ impl StreamParser for Stream {
         }
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         let judged = classify::judge(&self.seen, end);
         let session = self.seen.thread.as_deref();
-        Ran {
+        RunReport {
             outcome: judged.outcome,
             refused: judged.refused,
             text: self.texts.join("\n\n"),
@@ -73,14 +75,14 @@ impl StreamParser for Stream {
 }
 
 impl Stream {
-    /// None: not understood.
+    /// Parses a line. None if it is not understood.
     fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
-        let head: Head = parse(line)?;
+        let head: LineHeader = parse(line)?;
         match head.kind.as_str() {
             "thread.started" => Some(self.started(parse(line)?)),
             "turn.started" => Some(vec![]),
-            "item.started" | "item.updated" => Some(self.begun(&parse::<WithItem>(line)?.item)),
-            "item.completed" => self.done(parse::<WithItem>(line)?.item),
+            "item.started" | "item.updated" => Some(self.begun(&parse::<ItemLine>(line)?.item)),
+            "item.completed" => self.done(parse::<ItemLine>(line)?.item),
             "turn.completed" => Some(self.completed(&parse(line)?)),
             "turn.failed" => Some(self.failed(parse(line)?)),
             "error" => Some(self.trouble(parse(line)?)),
@@ -88,7 +90,7 @@ impl Stream {
         }
     }
 
-    fn started(&mut self, thread: Thread) -> Vec<EventBody> {
+    fn started(&mut self, thread: ThreadStarted) -> Vec<EventBody> {
         if let Some(known) = &self.seen.thread {
             self.seen.moved |= *known != thread.thread_id;
             return vec![];
@@ -105,7 +107,7 @@ impl Stream {
 
     fn begun(&mut self, item: &Item) -> Vec<EventBody> {
         match item.kind.as_str() {
-            // Told when they are whole.
+            // Reported when they are complete.
             "agent_message" | "reasoning" | "error" => vec![],
             "todo_list" => vec![todo(item)],
             _ => self.tools.call(item),
@@ -125,7 +127,7 @@ impl Stream {
             "reasoning" => Some(vec![EventBody::Thinking { text: item.text? }]),
             "error" => Some(vec![EventBody::warning(item.message?)]),
             "todo_list" => Some(vec![todo(&item)]),
-            // A kind nobody knows is a tool if it was begun, or says what became of it.
+            // An unknown kind is a tool if it was begun, or has a status.
             _ if self.tools.knows(&item) || item.status.is_some() => {
                 let mut events = self.tools.call(&item);
                 let (results, denied) = self.tools.result(&item);
@@ -142,15 +144,15 @@ impl Stream {
         }
     }
 
-    /// There is no event of the tokens: these are the thread's, and what is the turn's own is known
-    /// only to whoever knows the thread.
-    fn completed(&mut self, completed: &Completed) -> Vec<EventBody> {
+    /// Records the token counts without an event: they cover the whole thread, and the share of
+    /// this turn is known only with the earlier counts of the thread.
+    fn completed(&mut self, completed: &TurnCompleted) -> Vec<EventBody> {
         self.seen.completed = true;
         self.usage = completed.usage.map(Usage::from).unwrap_or_default();
         vec![]
     }
 
-    fn failed(&mut self, failed: Failed) -> Vec<EventBody> {
+    fn failed(&mut self, failed: TurnFailed) -> Vec<EventBody> {
         let message = failed.error.message;
         let told = self.seen.trouble.as_ref() == Some(&message);
         self.seen.failed = Some(message.clone());
@@ -161,8 +163,8 @@ impl Stream {
         }
     }
 
-    /// Not the end: "Reconnecting…" is one as well.
-    fn trouble(&mut self, error: Message) -> Vec<EventBody> {
+    /// Records an error that is not the end: "Reconnecting…" is one as well.
+    fn trouble(&mut self, error: ErrorBody) -> Vec<EventBody> {
         self.seen.trouble = Some(error.message.clone());
         vec![EventBody::warning(error.message)]
     }
@@ -183,8 +185,8 @@ fn todo(item: &Item) -> EventBody {
     }
 }
 
-/// `… ERROR codex_core::tools::router: error=patch rejected: writing is blocked by read-only
-/// sandbox …`: all there is of a call that was turned down.
+/// Parses `… ERROR codex_core::tools::router: error=patch rejected: writing is blocked by read-only
+/// sandbox …`, the only trace of a call that was rejected.
 fn rejected(line: &str) -> Option<Denied> {
     let said = line.split_once("tools::router: error=")?.1;
     let tool = if said.starts_with("patch rejected") {

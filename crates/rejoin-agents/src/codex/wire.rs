@@ -1,26 +1,26 @@
-//! The lines of `codex exec --json`, as far as they are used. Unknown fields are ignored.
+//! Lines of `codex exec --json`, limited to the fields that are used. Unknown fields are ignored.
 
 use rejoin_core::{Counts, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Deserialize)]
-pub(super) struct Head {
+pub(super) struct LineHeader {
     #[serde(rename = "type")]
     pub(super) kind: String,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Thread {
+pub(super) struct ThreadStarted {
     pub(super) thread_id: String,
 }
 
 #[derive(Deserialize)]
-pub(super) struct WithItem {
+pub(super) struct ItemLine {
     pub(super) item: Item,
 }
 
-/// `N` of its id counts from zero in every process.
+/// An item. The number in its id counts from zero in every process.
 #[derive(Deserialize)]
 pub(super) struct Item {
     #[serde(default)]
@@ -30,38 +30,28 @@ pub(super) struct Item {
     pub(super) text: Option<String>,
     pub(super) message: Option<String>,
     pub(super) status: Option<String>,
-    /// Everything that differs from kind to kind.
+    /// All fields that differ by kind.
     #[serde(flatten)]
     pub(super) rest: Value,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Completed {
+pub(super) struct TurnCompleted {
     pub(super) usage: Option<Tokens>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Failed {
-    pub(super) error: Message,
+pub(super) struct TurnFailed {
+    pub(super) error: ErrorBody,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct ErrorBody {
     pub(super) message: String,
 }
 
-/// Of what a call is about, in a note.
-const SUBJECT_CHARS: usize = 120;
-
-pub(super) fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SUBJECT_CHARS {
-        return line;
-    }
-    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
-}
-
-/// What was cached is part of the input here. The server writes the names otherwise.
+/// Token counts. The input includes the cached tokens. `codex app-server` writes the fields in
+/// camelCase.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tokens {

@@ -1,9 +1,12 @@
-//! The native program behind the npm wrapper. The wrapper stays as a parent on older Nodes, and
-//! killing it leaves the program running.
+//! The native program behind the npm wrapper. On older Node versions the wrapper stays as its
+//! parent, and killing the wrapper leaves the program running.
 
 use std::path::{Path, PathBuf};
 
-/// Package and target for each machine; this one's first.
+use super::Codex;
+use crate::capability::Wrapper;
+
+/// Package and target for each machine. The current machine's architecture is tried first.
 const TARGETS: &[(&str, &str, &str, &str)] = &[
     (
         "linux",
@@ -26,55 +29,59 @@ const TARGETS: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// `@openai/codex/bin/codex.js`, wherever `node_modules` is.
+/// Returns the root of the package if the wrapper is `@openai/codex/bin/codex.js`, in any
+/// `node_modules`.
 fn package(wrapper: &Path) -> Option<&Path> {
     let is_it = wrapper.file_name()? == "codex.js";
     is_it.then(|| wrapper.parent()?.parent()).flatten()
 }
 
-/// Where Node would find the package of the machine: beneath the wrapper's own, beside it (hoisted,
-/// or in pnpm's store), or in a `node_modules` further up; else in the wrapper's own folder.
-pub(super) fn native(wrapper: &Path) -> Vec<PathBuf> {
-    let Some(package) = package(wrapper) else {
-        return vec![];
-    };
-    let of_machine = |target: &&(&str, &str, &str, &str)| target.0 == std::env::consts::OS;
-    let mut targets: Vec<_> = TARGETS.iter().filter(of_machine).collect();
-    targets.sort_by_key(|target| target.1 != std::env::consts::ARCH);
-    let mut found = vec![];
-    for (_, _, name, triple) in targets {
-        let program = format!("vendor/{triple}/bin/codex");
-        for folder in package.ancestors() {
-            let modules = folder.join("node_modules/@openai").join(name);
-            found.push(modules.join(&program));
-            if folder.file_name().is_some_and(|last| last == "@openai") {
-                found.push(folder.join(name).join(&program));
+impl Wrapper for Codex {
+    /// Lists where Node would find the package of the machine: beneath the wrapper's own package,
+    /// beside it (hoisted, or in pnpm's store), or in a `node_modules` further up; finally in the
+    /// wrapper's own folder.
+    fn native(&self, wrapper: &Path) -> Vec<PathBuf> {
+        let Some(package) = package(wrapper) else {
+            return vec![];
+        };
+        let of_machine = |target: &&(&str, &str, &str, &str)| target.0 == std::env::consts::OS;
+        let mut targets: Vec<_> = TARGETS.iter().filter(of_machine).collect();
+        targets.sort_by_key(|target| target.1 != std::env::consts::ARCH);
+        let mut found = vec![];
+        for (_, _, name, triple) in targets {
+            let program = format!("vendor/{triple}/bin/codex");
+            for folder in package.ancestors() {
+                let modules = folder.join("node_modules/@openai").join(name);
+                found.push(modules.join(&program));
+                if folder.file_name().is_some_and(|last| last == "@openai") {
+                    found.push(folder.join(name).join(&program));
+                }
             }
+            found.push(package.join(&program));
+            // Layout until 0.4x.
+            found.push(package.join(format!("vendor/{triple}/codex/codex")));
+            found.push(package.join(format!("bin/codex-{triple}")));
         }
-        found.push(package.join(&program));
-        // As it was until 0.4x.
-        found.push(package.join(format!("vendor/{triple}/codex/codex")));
-        found.push(package.join(format!("bin/codex-{triple}")));
+        found
     }
-    found
-}
 
-/// What `codex.js` of 0.166.0 adds.
-pub(super) fn env(wrapper: &Path) -> Vec<(String, String)> {
-    let Some(root) = package(wrapper).and_then(Path::to_str) else {
-        return vec![];
-    };
-    let manager = if root.contains("/.pnpm/") {
-        "PNPM"
-    } else if root.contains("/.bun/install/global") {
-        "BUN"
-    } else {
-        "NPM"
-    };
-    vec![
-        ("CODEX_MANAGED_PACKAGE_ROOT".into(), root.to_owned()),
-        (format!("CODEX_MANAGED_BY_{manager}"), "1".into()),
-    ]
+    /// Returns the variables that `codex.js` of 0.166.0 adds.
+    fn wrapper_env(&self, wrapper: &Path) -> Vec<(String, String)> {
+        let Some(root) = package(wrapper).and_then(Path::to_str) else {
+            return vec![];
+        };
+        let manager = if root.contains("/.pnpm/") {
+            "PNPM"
+        } else if root.contains("/.bun/install/global") {
+            "BUN"
+        } else {
+            "NPM"
+        };
+        vec![
+            ("CODEX_MANAGED_PACKAGE_ROOT".into(), root.to_owned()),
+            (format!("CODEX_MANAGED_BY_{manager}"), "1".into()),
+        ]
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +91,7 @@ mod tests {
     #[test]
     fn as_node_would_look() {
         let shown = |wrapper: &str| -> Vec<String> {
-            let found = native(Path::new(wrapper)).into_iter();
+            let found = Codex.native(Path::new(wrapper)).into_iter();
             found
                 .map(|path| path.to_string_lossy().into_owned())
                 .collect()
@@ -114,12 +121,12 @@ mod tests {
 
     #[test]
     fn the_wrappers_own_variables() {
-        let pairs = env(Path::new("/m/@openai/codex/bin/codex.js"));
+        let pairs = Codex.wrapper_env(Path::new("/m/@openai/codex/bin/codex.js"));
         let expected = [
             ("CODEX_MANAGED_PACKAGE_ROOT", "/m/@openai/codex"),
             ("CODEX_MANAGED_BY_NPM", "1"),
         ];
         assert_eq!(pairs, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
-        assert_eq!(env(Path::new("/usr/bin/codex")), []);
+        assert_eq!(Codex.wrapper_env(Path::new("/usr/bin/codex")), []);
     }
 }

@@ -1,67 +1,67 @@
 //! A run over the Agent Client Protocol, in which the CLI asks before it writes or runs anything.
 //!
-//! Seen on 0.61.0: `session/load` replays the history as updates that look like those of a turn, and
-//! answers before it has ended. There is never more than one of them on its way, though: so if none
-//! comes between the answers to two requests, there are no more, and only then the prompt is said.
+//! RunFacts on 0.61.0: `session/load` replays the history as updates that look like those of a turn,
+//! and responds before the replay has ended. But only one update is in flight at a time: if none
+//! arrives between the responses to two requests, the replay is over. Only then the prompt is sent.
 
 use rejoin_core::{Asked, EventBody, Given};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::classify::NOT_RESUMED;
-use super::stream::Told;
-use super::wire::{Finished, Stats, Trouble};
+use super::stream::RunState;
+use super::wire::{ErrorBody, Finished, Stats};
 use crate::rpc::Message;
-use crate::stream::{End, Ran, Reply, Say, StreamParser};
+use crate::stream::{ProcessEnd, Reply, RunReport, Say, StreamParser};
 
-mod asks;
+mod approvals;
 mod call;
-mod stay;
+mod turn_end;
 mod wire;
 
-pub(super) use stay::Stays;
+pub(super) use turn_end::TurnEnd;
 
-use asks::Asks;
-use wire::{Asking, Call, Update, refusal, request};
+use approvals::Approvals;
+use wire::{Call, PermissionRequest, Update, refusal, request};
 
-/// Names of our requests.
+/// Ids of rejoin's requests.
 const HELLO: &str = "rejoin-hello";
 const SESSION: &str = "rejoin-session";
 const QUIET: &str = "rejoin-quiet";
 const PROMPT: &str = "rejoin-prompt";
-const BYE: &str = "rejoin-bye";
+const END_REQUEST: &str = "rejoin-bye";
 
-/// The mode in which the CLI asks; the only one these runs are in.
+/// Mode in which the CLI asks; the only mode of these runs.
 const MODE: &str = "default";
-/// An update that is not of the history.
+/// Kind of update that is not part of the history.
 const COMMANDS: &str = "available_commands_update";
-/// Said in the model's stead when the mode changes.
+/// Prefix of a text that the CLI inserts in the model's name when the mode changes.
 const MODE_CHANGED: &str = "[MODE_UPDATE] ";
 
 const NOT_RAW: &str = "where Gemini CLI asks it knows neither @files nor its commands in a message: it was sent as text";
 
-/// What its reader has to know.
+/// Data with which the parser conducts the dialogue.
 #[derive(Serialize, Deserialize, Default)]
 pub(super) struct Opening {
     pub(super) folder: String,
-    /// The session to go on with.
+    /// Session to resume.
     pub(super) session: Option<String>,
     pub(super) prompt: String,
-    /// It was to keep its meaning for the CLI.
+    /// True if the user wanted the prompt to keep its CLI meaning.
     pub(super) raw: bool,
-    /// The process is there, with the session.
+    /// True if the process is already running, with the session loaded.
     #[serde(default)]
     pub(super) live: bool,
 }
 
-/// Is answered at once, and changes nothing.
+/// Formats a request that is answered at once and changes nothing.
 fn quiet(session: &Value) -> String {
     let params = json!({"sessionId": session, "modeId": MODE});
     request(QUIET, "session/set_mode", &params)
 }
 
 impl Opening {
-    /// The first line said.
+    /// Returns the first line to send.
     pub(super) fn first(&self) -> String {
         if let (true, Some(session)) = (self.live, &self.session) {
             return quiet(&json!(session));
@@ -72,9 +72,9 @@ impl Opening {
         request(HELLO, "initialize", &params)
     }
 
-    /// Lines after which nothing more is said.
+    /// Returns the lines after which rejoin sends nothing more.
     pub(super) fn last_words() -> Vec<String> {
-        [PROMPT, BYE].map(|id| format!("id:{id}")).into()
+        [PROMPT, END_REQUEST].map(|id| format!("id:{id}")).into()
     }
 
     fn session(&self) -> String {
@@ -92,7 +92,7 @@ impl Opening {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The history may still be on its way.
+    /// The history may still be arriving.
     Opening,
     Prompted,
     Over,
@@ -102,12 +102,12 @@ pub(super) struct Dialogue {
     opening: Opening,
     phase: Phase,
     session: Option<String>,
-    /// Something of the history came since the last answer.
+    /// True if part of the history arrived since the last response.
     replayed: bool,
     rounds: u32,
     says: Vec<Say>,
-    asks: Asks,
-    told: Told,
+    approvals: Approvals,
+    told: RunState,
 }
 
 impl Dialogue {
@@ -121,8 +121,8 @@ impl Dialogue {
             replayed: false,
             rounds: 0,
             says: vec![],
-            asks: Asks::default(),
-            told: Told::default(),
+            approvals: Approvals::default(),
+            told: RunState::default(),
         }
     }
 }
@@ -142,11 +142,11 @@ impl StreamParser for Dialogue {
     }
 
     fn asked(&mut self) -> Vec<Asked> {
-        self.asks.take()
+        self.approvals.take()
     }
 
     fn reply(&mut self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
-        let reply = self.asks.reply(call_id, given)?;
+        let reply = self.approvals.reply(call_id, given)?;
         self.told.tools.wait(call_id, false);
         if reply.message.is_some() {
             self.told.tools.deny(call_id);
@@ -158,13 +158,13 @@ impl StreamParser for Dialogue {
         std::mem::take(&mut self.says)
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         self.told.finish(end)
     }
 }
 
 impl Dialogue {
-    /// None: not understood.
+    /// Handles a message. None if it is not understood.
     fn heard(&mut self, heard: Message) -> Option<Vec<EventBody>> {
         match (heard.method.as_deref(), heard.id) {
             (Some("session/update"), None) => self.update(&heard.params),
@@ -188,7 +188,7 @@ impl Dialogue {
     fn answer(&mut self, id: &str, result: &Value, error: Option<Value>) -> Option<Vec<EventBody>> {
         let quiet = id == QUIET;
         match (id, error) {
-            (BYE, _) => Some(vec![]),
+            (END_REQUEST, _) => Some(vec![]),
             (PROMPT, error) if self.phase == Phase::Prompted => {
                 Some(self.over(result, error.as_ref()))
             }
@@ -214,7 +214,7 @@ impl Dialogue {
     fn opened(&mut self, result: &Value) -> Vec<EventBody> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let known = self.opening.session.clone();
-        // One that was just begun has no history, and one that is there does not tell it.
+        // A new session has no history, and a session that is already loaded is not replayed.
         self.replayed = known.is_some() && !self.opening.live;
         self.session = known.or_else(|| text(&result["sessionId"]));
         let model = text(&result["models"]["currentModelId"]);
@@ -226,7 +226,7 @@ impl Dialogue {
         events
     }
 
-    /// The prompt, once nothing of the history can come any more.
+    /// Sends the prompt once the replay of the history is over. Until then, sends another request.
     fn go_on(&mut self) {
         let session = json!(self.session);
         if std::mem::take(&mut self.replayed) {
@@ -240,8 +240,8 @@ impl Dialogue {
         }
     }
 
-    /// It does not come to a turn. What is said now has no meaning but that it will be answered, and
-    /// stdin closed then.
+    /// Handles a failure before the turn. The request that follows has no purpose but its response,
+    /// on which stdin is closed.
     fn fails(&mut self, id: &str, error: &Value) -> Vec<EventBody> {
         self.phase = Phase::Over;
         let trouble = trouble(error);
@@ -253,7 +253,7 @@ impl Dialogue {
         } else {
             self.told.seen.result = Some(failed(trouble));
         }
-        self.say(BYE, request(BYE, "rejoin/bye", &json!({})));
+        self.say(END_REQUEST, request(END_REQUEST, "rejoin/bye", &json!({})));
         vec![]
     }
 
@@ -261,7 +261,7 @@ impl Dialogue {
         self.phase = Phase::Over;
         let mut finished = match (error, result["stopReason"].as_str()) {
             (Some(error), _) => failed(trouble(error)),
-            // Blocked, or only thoughts.
+            // The answer was blocked, or contains only thoughts.
             (None, Some("end_turn")) if self.told.is_silent() => failed(said("an empty response")),
             (None, Some("end_turn")) => Finished {
                 status: Some("success".to_owned()),
@@ -280,12 +280,12 @@ impl Dialogue {
     }
 
     fn permission(&mut self, id: Value, params: &Value) -> Option<Vec<EventBody>> {
-        let Ok(asking) = Asking::deserialize(params) else {
+        let Ok(asking) = PermissionRequest::deserialize(params) else {
             let error = json!("rejoin does not understand what is asked");
             self.say(format!("error {id}"), refusal(&id, &error));
             return None;
         };
-        let asked = self.asks.ask(id, &asking, &self.opening.folder);
+        let asked = self.approvals.ask(id, &asking, &self.opening.folder);
         let mut events = self.told.close();
         let tools = &mut self.told.tools;
         let call_id = asked.call_id.clone();
@@ -302,10 +302,10 @@ impl Dialogue {
             return Some(vec![]);
         }
         Some(match Update::deserialize(update).ok()? {
-            Update::Said { content } if content.text.starts_with(MODE_CHANGED) => {
+            Update::StoredText { content } if content.text.starts_with(MODE_CHANGED) => {
                 vec![EventBody::warning(content.text)]
             }
-            Update::Said { content } => self.told.says(content.text),
+            Update::StoredText { content } => self.told.says(content.text),
             Update::Thought { content } => {
                 vec![EventBody::Thinking { text: content.text }]
             }
@@ -314,7 +314,8 @@ impl Dialogue {
         })
     }
 
-    /// A call begins or ends; one that the CLI denies is heard of only then.
+    /// Handles the beginning or end of a call. A call that the CLI denies is first reported at its
+    /// end.
     fn called(&mut self, call: &Call) -> Vec<EventBody> {
         let mut events = self.told.close();
         let tools = &mut self.told.tools;
@@ -325,7 +326,7 @@ impl Dialogue {
         ));
         if call.has_ended() {
             let failed = call.status.as_deref() == Some("failed");
-            let denied = call.is_denied().then(|| Trouble {
+            let denied = call.is_denied().then(|| ErrorBody {
                 kind: Some("policy_violation".to_owned()),
                 message: call.text(),
                 status: None,
@@ -336,7 +337,7 @@ impl Dialogue {
     }
 }
 
-fn failed(error: Trouble) -> Finished {
+fn failed(error: ErrorBody) -> Finished {
     Finished {
         status: Some("error".to_owned()),
         error: Some(error),
@@ -344,37 +345,38 @@ fn failed(error: Trouble) -> Finished {
     }
 }
 
-fn said(message: &str) -> Trouble {
-    Trouble {
+fn said(message: &str) -> ErrorBody {
+    ErrorBody {
         message: message.to_owned(),
-        ..Trouble::default()
+        ..ErrorBody::default()
     }
 }
 
-fn of_kind(kind: &str) -> Trouble {
-    Trouble {
+fn of_kind(kind: &str) -> ErrorBody {
+    ErrorBody {
         kind: Some(kind.to_owned()),
-        ..Trouble::default()
+        ..ErrorBody::default()
     }
 }
 
-/// A failure of the API has its status for a code.
-fn trouble(error: &Value) -> Trouble {
+/// Converts an error. The code of an API failure is its HTTP status.
+fn trouble(error: &Value) -> ErrorBody {
     let message = error["data"]["details"].as_str();
     let message = message.or_else(|| error["message"].as_str());
     let status = match error["code"].as_i64() {
-        // No login.
+        // The login is missing.
         Some(-32000) => Some(401),
         code => code.and_then(|code| u64::try_from(code).ok()),
     };
-    Trouble {
+    ErrorBody {
         kind: None,
         message: message.unwrap_or_default().to_owned(),
         status,
     }
 }
 
-/// Of this prompt alone. What came from a cache is not told apart.
+/// Converts the token counts, which cover this prompt alone. Cached tokens are not reported
+/// separately.
 fn stats(quota: &Value) -> Stats {
     let count = |of: &Value, name: &str| of["token_count"][name].as_u64().unwrap_or(0);
     let models = quota["model_usage"].as_array().into_iter().flatten();

@@ -1,50 +1,40 @@
-//! How a run ended. Success is what the last line says; the exit code is wrong in both directions
-//! (0.61.0: 0 after a signal, the HTTP status modulo 256 after a failure).
+//! Classification of the end of a run. The last line decides about success. The exit code is wrong
+//! in both directions (0.61.0: 0 after a signal, the HTTP status modulo 256 after a failure).
 
 use rejoin_core::{Class, Failure, Outcome};
 
-use super::wire::{Finished, Trouble};
-use crate::stream::{End, EndCause};
+use super::wire::{ErrorBody, Finished};
+use crate::failure::{self, Judged, failed, failure};
+use crate::stream::{EndCause, ProcessEnd};
 
 mod api;
 
-/// What the CLI says about a session it cannot go on with, before it prints anything.
+/// Prefix of the CLI's message about a session that it cannot resume, printed before anything else.
 pub(super) const NOT_RESUMED: &str = "Error resuming session:";
-/// Said where nothing better is known.
+/// Message of the CLI when it knows no details.
 const NO_WORDS: &str = "An unknown error occurred";
-/// Followed by the name of a report, and by what happened.
+/// Prefix of a message that continues with the name of a report, and the cause.
 const TALKING: &str = "Error when talking to Gemini API";
 const NOT_IMPORTED: &str = "Error importing session from file:";
 
-/// What the stream showed of the end.
+/// Facts of the stream that determine the outcome.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct RunFacts {
     pub(super) init: bool,
     pub(super) session: Option<String>,
     pub(super) result: Option<Finished>,
-    /// What it complained of on the way.
-    pub(super) notes: Vec<Trouble>,
+    /// Errors and warnings during the run.
+    pub(super) notes: Vec<ErrorBody>,
     pub(super) stderr: Vec<String>,
 }
 
-pub(super) struct Judged {
-    pub(super) outcome: Outcome,
-    pub(super) refused: bool,
+pub(super) fn judge(seen: &RunFacts, end: &ProcessEnd) -> Judged {
+    Judged::new(refusal(seen, end), || outcome(seen, end))
 }
 
-pub(super) fn judge(seen: &Seen, end: &End) -> Judged {
-    let refusal = refusal(seen, end);
-    Judged {
-        refused: refusal.is_some(),
-        outcome: match refusal {
-            Some(message) => failed(Class::Refused, message),
-            None => outcome(seen, end),
-        },
-    }
-}
-
-/// The session to resume is not known, or another one was opened in its place.
-fn refusal(seen: &Seen, end: &End) -> Option<String> {
+/// Returns a message if the CLI does not know the session to resume, or opened another one instead.
+/// None if it did neither.
+fn refusal(seen: &RunFacts, end: &ProcessEnd) -> Option<String> {
     let begins = |with: &str| seen.stderr.iter().any(|said| said.starts_with(with));
     if begins(NOT_IMPORTED) && !seen.init && seen.result.is_none() {
         return Some("the CLI does not take the copy of the session".into());
@@ -52,68 +42,49 @@ fn refusal(seen: &Seen, end: &End) -> Option<String> {
     let asked = end.asked_session.as_ref()?.as_str();
     if seen.init {
         let opened = seen.session.as_deref().unwrap_or("none");
-        return (asked != opened)
-            .then(|| format!("the CLI opened the session {opened} instead of {asked}"));
+        return failure::another_session(asked, opened);
     }
     (begins(NOT_RESUMED) && seen.result.is_none())
         .then(|| "the CLI does not know the session".into())
 }
 
-fn outcome(seen: &Seen, end: &End) -> Outcome {
+fn outcome(seen: &RunFacts, end: &ProcessEnd) -> Outcome {
     let succeeded = |result: &Finished| result.status.as_deref() == Some("success");
     let whole = seen.result.as_ref().is_some_and(succeeded) && !end.torn && seen.init;
+    let whole = whole && end.cause != EndCause::NotStarted;
     let by_itself = end.code == Some(0) && end.signal.is_none();
-    match end.cause {
-        EndCause::NotStarted => failed(
-            Class::NotStarted,
-            last_words(seen, "the CLI could not be started"),
-        ),
-        EndCause::ByItself | EndCause::Unseen if whole => in_circles(seen),
-        // It was done before anybody stopped it.
-        EndCause::Cancelled
-        | EndCause::WallLimit
-        | EndCause::IdleLimit
-        | EndCause::CostLimit
-        | EndCause::SpoolFull
-        | EndCause::DiskFull
-            if whole && by_itself && gave_up(seen).is_none() =>
-        {
-            Outcome::Succeeded
-        }
-        EndCause::Cancelled => Outcome::Cancelled,
-        EndCause::WallLimit => failed(Class::TimeLimit, "it took longer than allowed"),
-        EndCause::IdleLimit => failed(Class::TimeLimit, "it was silent for longer than allowed"),
-        EndCause::CostLimit => failed(Class::CostLimit, "it cost more than allowed"),
-        EndCause::SpoolFull => failed(Class::DiskFull, "it printed more than can be kept"),
-        EndCause::DiskFull => failed(Class::DiskFull, "the disk is full"),
-        EndCause::ByItself | EndCause::Unseen => match &seen.result {
-            Some(result) if !succeeded(result) => Outcome::Failed(of_result(seen, result, end)),
-            Some(_) | None => without_result(seen, end),
-        },
+    match failure::was_stopped(end.cause) {
+        false if whole => return in_circles(seen),
+        // The run had finished before it was stopped.
+        true if whole && by_itself && gave_up(seen).is_none() => return Outcome::Succeeded,
+        true | false => {}
     }
+    let stopped = failure::of_cause(end.cause, || last_words(seen));
+    stopped.unwrap_or_else(|| match &seen.result {
+        Some(result) if !succeeded(result) => Outcome::Failed(of_result(seen, result, end)),
+        Some(_) | None => without_result(seen, end),
+    })
 }
 
-/// A turn that the CLI gave up says "success" too, and takes the history along.
-fn in_circles(seen: &Seen) -> Outcome {
+/// Classifies a success. The CLI also reports "success" for a turn that it gave up, and then loses
+/// the history.
+fn in_circles(seen: &RunFacts) -> Outcome {
     match gave_up(seen) {
         Some(words) => failed(Class::Interrupted, format!("the CLI gave up: {words}")),
         None => Outcome::Succeeded,
     }
 }
 
-/// The CLI's own words if it detected a loop, as it does with slow answers on a busy machine too (0.61.0).
-fn gave_up(seen: &Seen) -> Option<&str> {
+/// Returns the CLI's own message if it detected a loop. It does so for slow answers on a busy
+/// machine too (0.61.0).
+fn gave_up(seen: &RunFacts) -> Option<&str> {
     let words = seen.notes.iter().map(|note| note.message.as_str());
     words
         .into_iter()
         .find(|words| words.starts_with("Loop detected"))
 }
 
-fn of_result(seen: &Seen, result: &Finished, end: &End) -> Failure {
-    let failure = |class, message: &str| Failure {
-        class,
-        message: message.into(),
-    };
+fn of_result(seen: &RunFacts, result: &Finished, end: &ProcessEnd) -> Failure {
     let error = result.error.clone().unwrap_or_default();
     match (error.kind.as_deref(), end.code) {
         (Some("FatalTurnLimitedError"), _) | (_, Some(53)) => {
@@ -125,21 +96,21 @@ fn of_result(seen: &Seen, result: &Finished, end: &End) -> Failure {
         (_, _) => {}
     }
     if error.message.is_empty() {
-        // An answer without words: blocked, or only thoughts.
+        // An empty answer: blocked, or only thoughts.
         let said = seen.notes.last().map_or("", |note| note.message.as_str());
         return api::failure(said, None);
     }
     let status = error.status.or_else(|| api::status_of(end.code));
-    // 0.51.0 tells what it was only there.
+    // 0.51.0 reports the cause only on stderr.
     match beside(seen) {
         Some((said, status)) if error.message.contains(NO_WORDS) => api::failure(said, status),
         Some(_) | None => api::failure(&error.message, status),
     }
 }
 
-/// What it says last beside its result: why it was tried again, with the status that was given, or what
-/// became of it.
-fn beside(seen: &Seen) -> Option<(&str, Option<u64>)> {
+/// Returns the last cause on stderr: the reason of a retry, with its HTTP status, or the final
+/// error.
+fn beside(seen: &RunFacts) -> Option<(&str, Option<u64>)> {
     seen.stderr.iter().rev().find_map(|line| {
         if let Some(told) = line.strip_prefix(TALKING) {
             return told.split_once(".json ").map(|(_, why)| (why, None));
@@ -153,62 +124,29 @@ fn beside(seen: &Seen) -> Option<(&str, Option<u64>)> {
     })
 }
 
-fn without_result(seen: &Seen, end: &End) -> Outcome {
-    let lost = end.code.is_none() && end.signal.is_none();
-    if end.cause == EndCause::Unseen || lost {
-        let message = "nobody saw how it ended".into();
-        return Outcome::Lost(Failure {
-            class: Class::Lost,
-            message,
-        });
-    }
-    if let Some(signal) = end.signal {
-        return failed(
-            Class::Crashed,
-            format!("the CLI was killed by signal {signal}"),
-        );
-    }
-    if end.torn {
-        return failed(Class::Crashed, "the last line of its output is incomplete");
+fn without_result(seen: &RunFacts, end: &ProcessEnd) -> Outcome {
+    if let Some(outcome) = failure::of_process(end) {
+        return outcome;
     }
     let said = seen.stderr.join(" ");
     let yolo = said.contains("YOLO mode is disabled") || said.contains("Cannot start in YOLO mode");
-    let class = match end.code {
-        // A signal that it obeyed.
-        Some(0 | 130) if seen.init => Class::Interrupted,
-        Some(41) => Class::Auth,
-        Some(_) if yolo => Class::Envelope,
-        Some(42 | 44 | 52 | 55) => Class::NotStarted,
-        Some(53) => Class::TimeLimit,
-        Some(_) | None if !seen.init => Class::NotStarted,
-        Some(_) | None => Class::Crashed,
+    let (class, how) = match end.code {
+        // The CLI obeyed a signal.
+        Some(0 | 130) if seen.init => (Class::Interrupted, "it was interrupted"),
+        Some(41) => (Class::Auth, "the login is missing or was refused"),
+        Some(_) if yolo => (
+            Class::Permissions,
+            "full permission is switched off for this CLI",
+        ),
+        Some(42 | 44 | 52 | 55) => (Class::NotStarted, "the CLI did not begin"),
+        Some(53) => (Class::TimeLimit, "it used all the rounds it was allowed"),
+        Some(_) | None if !seen.init => (Class::NotStarted, "the CLI did not begin"),
+        Some(_) | None => (Class::Crashed, "the CLI ended without a result"),
     };
-    let how = match class {
-        Class::Interrupted => "it was interrupted",
-        Class::Auth => "the login is missing or was refused",
-        Class::Envelope => "full permission is switched off for this CLI",
-        Class::TimeLimit => "it used all the rounds it was allowed",
-        Class::NotStarted => "the CLI did not begin",
-        Class::Refused
-        | Class::Transient
-        | Class::Quota
-        | Class::ContextOverflow
-        | Class::Poisoned
-        | Class::InvalidRequest
-        | Class::Crashed
-        | Class::DiskFull
-        | Class::NotRecorded
-        | Class::IdleLimit
-        | Class::CostLimit
-        | Class::WouldReseed
-        | Class::InUse
-        | Class::Lost
-        | Class::Unknown => "the CLI ended without a result",
-    };
-    failed(class, last_words(seen, how))
+    failed(class, failure::explained(how, last_words(seen)))
 }
 
-/// Said at every start, or part of a stack trace.
+/// Prefixes of lines that are printed at every start, or are part of a stack trace.
 const NOISE: &[&str] = &[
     "Warning:",
     "Ripgrep is not",
@@ -218,32 +156,23 @@ const NOISE: &[&str] = &[
     "}",
 ];
 
-fn last_words(seen: &Seen, otherwise: &str) -> String {
+fn last_words(seen: &RunFacts) -> Option<String> {
     let noise = |said: &&String| !NOISE.iter().any(|word| said.starts_with(word));
-    match seen.stderr.iter().find(noise) {
-        Some(said) => format!("{otherwise}: {}", api::sentence(said)),
-        None => otherwise.to_owned(),
-    }
-}
-
-fn failed(class: Class, message: impl Into<String>) -> Outcome {
-    Outcome::Failed(Failure {
-        class,
-        message: message.into(),
-    })
+    let said = seen.stderr.iter().find(noise)?;
+    Some(failure::sentence(said, ""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As 0.51.0 has it on stderr.
+    /// Output of 0.51.0 on stderr.
     #[test]
     fn what_it_was_is_told_beside_the_result() {
         let told = |lines: &[&str]| {
-            let seen = Seen {
+            let seen = RunFacts {
                 stderr: lines.iter().map(ToString::to_string).collect(),
-                ..Seen::default()
+                ..RunFacts::default()
             };
             beside(&seen).map(|(said, status)| (said.to_owned(), status))
         };

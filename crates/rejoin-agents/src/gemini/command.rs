@@ -1,35 +1,35 @@
-//! The call of the CLI for one turn.
+//! Command line of the CLI for one turn.
 
 use rejoin_core::{PermissionMode, TurnPlan};
 
 use super::acp::Opening;
-use super::{environment, home, neutral, permission};
+use super::{environment, escape, home, permission};
 use crate::order::{CommandSpec, RunOrder};
 use crate::session::ChosenBy;
 
-/// Of every run in which it does not ask.
+/// Flags of every run in which the CLI does not ask.
 pub(super) const FLAGS: &[&str] = &["--output-format", "stream-json"];
 
-/// Nothing is remembered by a session, so everything is said again on every run. The prompt comes on
-/// stdin, which must be closed before the CLI begins.
+/// Builds the command. A session remembers nothing, so every run passes everything again. The
+/// prompt is passed on stdin, which must be closed before the CLI begins.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
-    if order.envelope.mode == PermissionMode::Ask {
+    if order.permissions.mode == PermissionMode::Ask {
         return dialogue(order);
     }
     let (args, files) = arguments(order, FLAGS);
-    let prompt = neutral::prompt(order);
+    let prompt = escape::prompt(order);
     CommandSpec {
         args,
-        prompt_mark: Some(neutral::mark(&prompt.text)),
+        prompt_mark: Some(escape::mark(&prompt.text)),
         stdin: prompt.text,
         files: [files, prompt.files, vec![home::owner_mark(order.folder)]].concat(),
         ..common(order)
     }
 }
 
-/// A run that asks. It too is told the session as if it were another run: of one that it does not
-/// know it then says so before anything else, and the empty file it leaves for itself (which is not that of
-/// a session begun over the protocol) has a name that is known.
+/// Builds the command of a run that asks. It too receives the session as an argument. For an
+/// unknown session the CLI then reports that first. And the empty file that it leaves (which is not
+/// the file of a session begun over the protocol) has a known name.
 fn dialogue(order: &RunOrder<'_>) -> CommandSpec {
     let (args, files) = arguments(order, &["--acp"]);
     let session = match order.plan {
@@ -40,13 +40,13 @@ fn dialogue(order: &RunOrder<'_>) -> CommandSpec {
     let opening = Opening {
         folder: order.folder.to_owned(),
         session,
-        prompt: neutral::plain(order),
+        prompt: escape::plain(order),
         raw: order.raw,
         live: order.is_live(),
     };
     CommandSpec {
         args,
-        prompt_mark: Some(neutral::mark(&opening.prompt)),
+        prompt_mark: Some(escape::mark(&opening.prompt)),
         stdin: opening.first(),
         hold_stdin: true,
         close_stdin_on: Opening::last_words(),
@@ -57,7 +57,7 @@ fn dialogue(order: &RunOrder<'_>) -> CommandSpec {
     }
 }
 
-/// With the files that they name.
+/// Returns the arguments, and the files that they refer to.
 fn arguments(order: &RunOrder<'_>, first: &[&str]) -> (Vec<String>, Vec<(String, String)>) {
     let mut args: Vec<String> = first.iter().map(|&flag| flag.to_owned()).collect();
     let mut add = |flag: &str, value: &str| args.extend([flag.to_owned(), value.to_owned()]);
@@ -70,7 +70,7 @@ fn arguments(order: &RunOrder<'_>, first: &[&str]) -> (Vec<String>, Vec<(String,
     if let Some(model) = order.model {
         add("--model", model);
     }
-    let permission::Rules { flags, files } = permission::rules(order.envelope, order.home);
+    let permission::Rules { flags, files } = permission::rules(order.permissions, order.home);
     args.extend(flags);
     args.extend(order.extra_args.iter().cloned());
     (args, files)

@@ -1,11 +1,12 @@
-//! What the CLI's environment must and must not hold.
+//! Rules for the CLI's environment.
 
 use super::home;
-use crate::adapter::{ProofEnv, ProofSetup};
+use crate::capability::{ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::probe;
 
-/// What the CLI puts into the environment of its tools (0.61.0), so what rejoin inherits when an
-/// agent calls it; and what belongs to one run.
+/// Variables that the CLI sets for its tools (0.61.0), which rejoin inherits when an agent calls
+/// it, and variables that belong to one run.
 const REMOVE: &[&str] = &[
     "GEMINI_CLI",
     "GEMINI_CLI_ACTIVITY_LOG_TARGET",
@@ -16,7 +17,7 @@ const REMOVE: &[&str] = &[
     "GEMINI_CLI_WORKTREE_HANDLED",
 ];
 
-/// Keys the CLI takes, and the services that log in by themselves.
+/// Keys that the CLI accepts, and variables that select services with a login of their own.
 pub(super) const LOGINS: &[&str] = &[
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
@@ -34,8 +35,8 @@ pub(super) fn rules() -> EnvRules {
     }
 }
 
-/// One process instead of a wrapper whose child outlives it; no question whether the folder can be
-/// trusted, which headless ends the run.
+/// Returns the variables of every run: one process instead of a wrapper whose child outlives it,
+/// and no question whether the folder is trusted, which would end a headless run.
 pub(super) fn always(home: &str) -> Vec<(String, String)> {
     [
         ("GEMINI_CLI_HOME", home::variable(home)),
@@ -46,17 +47,15 @@ pub(super) fn always(home: &str) -> Vec<(String, String)> {
     .into()
 }
 
-/// The marker of a turn under a name that the CLI always passes on.
+/// Returns the marker of a turn under a name that the CLI always passes on.
 pub(super) fn marker(turn: &str) -> (String, String) {
     ("GEMINI_CLI_REJOIN_TURN".to_owned(), turn.to_owned())
 }
 
 pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
-    let env = [
-        ("HOME", at.home.to_string_lossy().into_owned()),
+    let own = [
         ("GOOGLE_GEMINI_BASE_URL", at.url.to_owned()),
         ("GEMINI_API_KEY", "rejoin-proof".to_owned()),
-        ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
     ];
     let settings = serde_json::json!({
         "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": 1},
@@ -65,9 +64,9 @@ pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
         "telemetry": {"enabled": false},
     });
     ProofSetup {
-        env: env.map(|(name, value)| (name.to_owned(), value)).into(),
+        env: probe::env(at, own),
         files: vec![(".gemini/settings.json".into(), settings.to_string())],
-        // The default asks another model first which one to take.
+        // The default asks another model first which model to use.
         model: Some("gemini-2.5-flash".into()),
     }
 }

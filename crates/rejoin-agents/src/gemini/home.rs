@@ -1,24 +1,27 @@
-//! The CLI's home: an overlay of the user's own, because with the user's settings it deletes
-//! sessions that were resumed (4 of 4, 0.61.0) and nothing but its settings file can stop that.
+//! The CLI's home: an overlay of the user's own. With the user's settings the CLI deletes sessions
+//! that were resumed (4 of 4, 0.61.0), and only its settings file can prevent that.
 
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value, json};
 
+use crate::adapter::{Env, ReadHome};
 use crate::overlay::Overlay;
 use crate::repository::jsonc;
-use crate::session::{Moving, Place, SessionAt};
+use crate::session::{Moving, SessionAt, SessionPath};
 
 const OWN: &str = ".gemini";
 const OURS: &str = "rejoin";
 
-/// The CLI tries ten times by itself, silently, for four minutes (0.61.0). Three bridge a hiccup of
-/// fifteen seconds and end a lost cause soon; rejoin says that it may be sent again.
+/// The CLI tries ten times by default, silently, for four minutes (0.61.0). Three attempts bridge
+/// an outage of fifteen seconds and end a hopeless run soon. rejoin then reports that the turn may
+/// be sent again.
 const ATTEMPTS: u64 = 3;
 
-/// The folder the user's own home lies in. A run of ours passes on the overlay's.
-fn base(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+/// Returns the folder that contains the user's own home. Within a run of rejoin the environment
+/// names the overlay's folder instead.
+fn base(env: Env<'_>) -> Option<PathBuf> {
     let set = |name| {
         env(name)
             .filter(|value| !value.is_empty())
@@ -33,20 +36,20 @@ fn base(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     }
 }
 
-fn overlay_root(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+fn overlay_root(env: Env<'_>) -> Option<PathBuf> {
     base(env).map(|base| base.join(OWN).join(OURS))
 }
 
-/// The user's own.
-pub(super) fn own(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+/// Returns the user's own home.
+pub(super) fn own(env: Env<'_>) -> Option<PathBuf> {
     base(env).map(|base| base.join(OWN))
 }
 
-pub(super) fn home(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+pub(super) fn home(env: Env<'_>) -> Option<PathBuf> {
     overlay_root(env).map(|root| root.join(OWN))
 }
 
-pub(super) fn overlay(env: &dyn Fn(&str) -> Option<String>) -> Option<Overlay> {
+pub(super) fn overlay(env: Env<'_>) -> Option<Overlay> {
     let base = base(env)?;
     let root = overlay_root(env)?;
     Some(Overlay {
@@ -59,17 +62,17 @@ pub(super) fn overlay(env: &dyn Fn(&str) -> Option<String>) -> Option<Overlay> {
     })
 }
 
-/// What `GEMINI_CLI_HOME` must be for this home.
+/// Returns the value of `GEMINI_CLI_HOME` for this home.
 pub(super) fn variable(home: &str) -> String {
     let root = Path::new(home).parent().unwrap_or(Path::new(home));
     root.to_string_lossy().into_owned()
 }
 
-/// The user's settings, with what must not be left to them.
+/// Returns the user's settings, with the values that rejoin must control.
 pub(super) fn settings(own: Option<&[u8]>) -> Result<Vec<u8>, String> {
     let mut settings = parsed(own.unwrap_or_default())?;
     let all = &mut settings;
-    // Rules for one run can only be given in place of these.
+    // Policies of one run can only be passed in place of these.
     if all
         .get("policyPaths")
         .is_some_and(|paths| *paths != json!([]))
@@ -85,7 +88,8 @@ pub(super) fn settings(own: Option<&[u8]>) -> Result<Vec<u8>, String> {
         tries.unwrap_or(ATTEMPTS).clamp(1, ATTEMPTS).into(),
     );
     section(general, "sessionRetention")?.insert("enabled".into(), false.into());
-    // Else `@name` reads any file with a name like it, through links that lead out of the folder.
+    // Otherwise `@name` reads any file with a similar name, through links that lead out of the
+    // folder.
     let filtering = section(section(all, "context")?, "fileFiltering")?;
     filtering.insert("enableRecursiveFileSearch".into(), false.into());
     serde_json::to_vec_pretty(&settings).map_err(|e| e.to_string())
@@ -106,7 +110,7 @@ fn section<'a>(
         .ok_or_else(|| format!("`{name}` is not an object"))
 }
 
-/// As the CLI reads it: JSON, but for comments.
+/// Format that the CLI accepts: JSON with comments.
 const AS_WRITTEN: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_loose_object_property_names: false,
@@ -120,8 +124,8 @@ const AS_WRITTEN: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Sessions of a folder lie under a name that the CLI makes up, unless a folder there says already
-/// whose it is (0.61.0): so this one does.
+/// Returns a folder name for the sessions of a working folder. The CLI makes up a name, unless an
+/// existing folder already names its owner (0.61.0), as this one does.
 fn slug(folder: &str) -> String {
     let hash = blake3::hash(folder.as_bytes()).to_hex();
     format!("rejoin-{}", &hash[..16])
@@ -134,31 +138,34 @@ pub(super) fn owner_mark(folder: &str) -> (String, String) {
     )
 }
 
-/// A resume in a later minute leaves a stub with a newer name beside it.
-pub(super) fn place(at: &SessionAt<'_>) -> Place {
+/// Returns the place of a session. A resume in a later minute leaves a stub with a newer name
+/// beside it.
+pub(super) fn place(at: &SessionAt<'_>) -> SessionPath {
     let id = at.session.as_str();
-    Place::Find {
+    SessionPath::Find {
         folders: vec![
             format!("tmp/{}/chats", slug(at.folder)),
             "tmp/*/chats".into(),
         ],
         begins: "session-".into(),
         ends: format!("-{}.jsonl", id.get(..8).unwrap_or(id)),
+        copy: None,
     }
 }
 
-/// A session is loaded over the protocol only after an empty one of the same id was written to a file
-/// that is named by the minute: in the minute in which it was begun, into its own (0.61.0), and it is
-/// not found any more. Under a name without one it is safe; and the first by name.
-pub(super) fn of_no_minute(path: &str) -> Option<String> {
+/// Returns a path without a minute for a session. Before the CLI loads a session over the protocol,
+/// it writes an empty one with the same id to a file that is named by the minute. In the minute in
+/// which the session began, that is the session's own file (0.61.0), and the session is lost. A
+/// name without a minute is safe, and the first by name. None if the path has no minute.
+pub(super) fn undated_path(path: &str) -> Option<String> {
     let (folder, name) = path.rsplit_once('/')?;
     let (_, ends) = name.strip_prefix("session-")?.rsplit_once('-')?;
     let moved = format!("{folder}/session-0-{ends}");
     (moved != path).then_some(moved)
 }
 
-/// Where the CLI will look in that folder.
-pub(super) fn moving(at: &SessionAt<'_>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Moving {
+/// Returns the folder in which the CLI will search for sessions of this working folder.
+pub(super) fn moving(at: &SessionAt<'_>, read: ReadHome<'_>) -> Moving {
     let known = read("projects.json").and_then(|bytes| {
         let known: Value = serde_json::from_slice(&bytes).ok()?;
         let slug = known["projects"][at.folder].as_str()?.to_owned();
@@ -201,9 +208,9 @@ mod tests {
     fn a_session_is_named_without_its_minute() {
         let path = "tmp/x/chats/session-2026-11-16T03-18-90d39934.jsonl";
         let moved = "tmp/x/chats/session-0-90d39934.jsonl";
-        assert_eq!(of_no_minute(path).as_deref(), Some(moved));
-        assert_eq!(of_no_minute(moved), None);
-        assert_eq!(of_no_minute("session-x"), None);
+        assert_eq!(undated_path(path).as_deref(), Some(moved));
+        assert_eq!(undated_path(moved), None);
+        assert_eq!(undated_path("session-x"), None);
     }
 
     #[test]
@@ -221,7 +228,7 @@ mod tests {
             of(Box::leak(Box::new(moved))),
             expected("/g/.gemini/rejoin/.gemini")
         );
-        // An agent that calls rejoin is in such a home already.
+        // An agent that calls rejoin already uses the overlay as its home.
         assert_eq!(
             of(&[("GEMINI_CLI_HOME", "/h/.gemini/rejoin")]),
             expected("/h/.gemini/rejoin/.gemini")

@@ -1,17 +1,19 @@
-//! The permissions of a turn as an approval mode and rules of the CLI. All of them go into every
-//! call.
+//! Permissions of a turn as an approval mode and policy rules of the CLI. Every call gets all of
+//! them.
 //!
-//! Rules have tiers: an administrator's win over the user's, those over what comes with the CLI.
-//! What a turn must not do is denied in the highest; what it may do is allowed in the user's, below
-//! all rules of the user, so that nothing the user denied is lifted. Both files hold the denials:
-//! the first is ignored where the machine has rules of an administrator. A denied tool is not even
-//! offered to the model, nor to its sub-agents (0.61.0, also in `yolo`).
+//! Rules have tiers: an administrator's win over the user's, and the user's over the CLI's
+//! defaults. Forbidden actions are denied in the highest tier. Permitted actions are allowed in the
+//! user's tier, below all rules of the user, so that the user's own denials stay in effect. Both
+//! files contain the denials, because the first is ignored if the machine has rules of an
+//! administrator. A denied tool is not even offered to the model, nor to its sub-agents (0.61.0,
+//! also in `yolo`).
 
 use crate::adapter::Allows;
-use rejoin_core::{Envelope, PermissionMode};
+use crate::tool_names::{self, Aliases, parts};
+use rejoin_core::{PermissionMode, Permissions};
 
-/// Seen on 0.61.0.
-pub(super) const ALLOWS: &[Allows] = &[
+/// Permissions per mode, seen on 0.61.0.
+pub(super) const PERMISSION_TABLE: &[Allows] = &[
     Allows {
         mode: PermissionMode::ReadOnly,
         read: "in the folder",
@@ -46,8 +48,8 @@ pub(super) const ALLOWS: &[Allows] = &[
     },
 ];
 
-/// Tools that cannot change anything in the working folder. An exact set, because a list of what
-/// writes is never complete.
+/// Tools that cannot change anything in the working folder. This is an exact set, because a list of
+/// writing tools is never complete.
 const READERS: &[&str] = &[
     "cli_help",
     "codebase_investigator",
@@ -66,8 +68,8 @@ const READERS: &[&str] = &[
     "write_todos",
 ];
 
-/// The others that are known. The user's own settings may allow a tool by name, so the ones that are
-/// not to be used are denied by name.
+/// All other known tools. The user's own settings may allow a tool by name, so forbidden tools are
+/// denied by name.
 const OTHERS: &[&str] = &[
     "activate_skill",
     "ask_user",
@@ -89,19 +91,22 @@ const OTHERS: &[&str] = &[
     "write_file",
 ];
 
-/// They change what is allowed from then on.
+/// Tools that run commands. A read-only tier may name them.
+const COMMANDS: &[&str] = &["run_shell_command"];
+
+/// Tools that change the permissions from then on.
 const SWITCHES: &[&str] = &["enter_plan_mode", "exit_plan_mode"];
 
-/// A sub-agent ends by calling it.
+/// Tool that a sub-agent calls to end.
 const ENDS_A_SUB_AGENT: &str = "complete_task";
 
-/// A sub-agent has nobody to ask: it would wait for ever.
+/// Tool that starts a sub-agent. A sub-agent cannot ask a person and would wait forever.
 const SUB_AGENTS: &str = "invoke_agent";
 
 const ALL_MCP: &str = "mcp_*";
 
-/// Words for what every agent calls differently.
-const ALIASES: &[(&str, &[&str])] = &[
+/// Common words for tools that each agent names differently.
+const ALIASES: &Aliases = &[
     ("shell", &["run_shell_command"]),
     ("read", &["read_file", "read_many_files", "list_directory"]),
     ("search", &["glob", "grep_search", "search_file_content"]),
@@ -109,9 +114,9 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("web", &["web_fetch", "google_web_search"]),
 ];
 
-pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
-    let tools = envelope.tools.as_deref().unwrap_or_default();
-    for name in tools.iter().chain(&envelope.deny_tools) {
+pub(super) fn check(permissions: &Permissions) -> Result<(), String> {
+    let tools = permissions.tools.as_deref().unwrap_or_default();
+    for name in tools.iter().chain(&permissions.deny_tools) {
         well_formed(name)?;
     }
     if let Some(tool) = tools
@@ -122,20 +127,16 @@ pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
             "Gemini CLI can be held to built-in tools by name, not to `{tool}`; deny the others instead"
         ));
     }
-    if envelope.mode == PermissionMode::Ask && names(tools).any(|name| name == SUB_AGENTS) {
+    if let Some(tool) = names(tools).find(|name| !is_known(name)) {
+        return Err(tool_names::unknown("Gemini CLI", tool, ALIASES));
+    }
+    if permissions.mode == PermissionMode::Ask && names(tools).any(|name| name == SUB_AGENTS) {
         return Err("a sub-agent of Gemini CLI has nobody to ask; allow more than ask, or leave `invoke_agent` out".into());
     }
-    if envelope.mode == PermissionMode::ReadOnly
-        && let Some(writer) = names(tools).find(|name| !READERS.contains(name))
-    {
-        return Err(format!(
-            "the tool `{writer}` may write, and the turn is read-only"
-        ));
-    }
-    Ok(())
+    tool_names::refuse_writers(permissions, names(tools), READERS, COMMANDS)
 }
 
-/// Is it a tool of the CLI, offered or not?
+/// True for a tool of the CLI, offered or not.
 pub(super) fn is_known(tool: &str) -> bool {
     READERS.contains(&tool) || OTHERS.contains(&tool) || tool.starts_with("mcp_")
 }
@@ -145,9 +146,9 @@ pub(super) struct Rules {
     pub(super) files: Vec<(String, String)>,
 }
 
-/// Only for what [`express`] let pass.
-pub(super) fn rules(envelope: &Envelope, home: &str) -> Rules {
-    let mode = match envelope.mode {
+/// Returns the flags and files for permissions that [`check`] accepted.
+pub(super) fn rules(permissions: &Permissions, home: &str) -> Rules {
+    let mode = match permissions.mode {
         PermissionMode::ReadOnly | PermissionMode::Ask => "default",
         PermissionMode::Edit => "auto_edit",
         PermissionMode::Full => "yolo",
@@ -156,20 +157,20 @@ pub(super) fn rules(envelope: &Envelope, home: &str) -> Rules {
         flags: vec!["--approval-mode".into(), mode.into()],
         files: vec![],
     };
-    let only = only(envelope);
-    let denied = denied(envelope, only.as_deref());
+    let only = only(permissions);
+    let denied = denied(permissions, only.as_deref());
     if denied.is_empty() && only.is_none() {
         return rules;
     }
     let mut highest = rule(&denied, "deny", 999);
-    if envelope.mode == PermissionMode::Ask {
+    if permissions.mode == PermissionMode::Ask {
         highest.push_str(&asked(&denied));
     }
     let allowed =
         only.map(|only| format!("{}{}", rule(&only, "allow", 1), rule(&["*"], "deny", 0)));
     let users = format!("{highest}{}", allowed.unwrap_or_default());
     let mut add = |flag: &str, text: String| {
-        // By its content: a run at the same time may be reading it.
+        // The file is named by its content, because another run may be reading it.
         let name = blake3::hash(text.as_bytes()).to_hex();
         let place = format!("rejoin-policies/{}.toml", &name[..16]);
         rules
@@ -181,37 +182,37 @@ pub(super) fn rules(envelope: &Envelope, home: &str) -> Rules {
     };
     add("--admin-policy", highest);
     add("--policy", users);
-    // Given one, the CLI does not look at the user's any more.
+    // With a policy as argument, the CLI no longer reads the user's own.
     rules
         .flags
         .extend(["--policy".into(), format!("{home}/policies")]);
     rules
 }
 
-/// The exact set, if there is one.
-fn only(envelope: &Envelope) -> Option<Vec<&str>> {
-    let chosen = envelope.tools.as_deref().map(|tools| {
+/// Returns the exact set of permitted tools. None if there is no such set.
+fn only(permissions: &Permissions) -> Option<Vec<&str>> {
+    let chosen = permissions.tools.as_deref().map(|tools| {
         let mut chosen: Vec<&str> = names(tools).collect();
         chosen.push(ENDS_A_SUB_AGENT);
         chosen
     });
-    let readers = envelope.mode == PermissionMode::ReadOnly;
+    let readers = permissions.mode == PermissionMode::ReadOnly;
     chosen.or_else(|| readers.then(|| READERS.to_vec()))
 }
 
-fn denied<'a>(envelope: &'a Envelope, only: Option<&[&'a str]>) -> Vec<&'a str> {
-    let mut denied: Vec<&str> = names(&envelope.deny_tools).collect();
+fn denied<'a>(permissions: &'a Permissions, only: Option<&[&'a str]>) -> Vec<&'a str> {
+    let mut denied: Vec<&str> = names(&permissions.deny_tools).collect();
     if let Some(only) = only {
         let known = READERS.iter().chain(OTHERS).copied();
         denied.extend(known.filter(|tool| !only.contains(tool)));
         denied.push(ALL_MCP);
-    } else if envelope.mode == PermissionMode::Edit {
+    } else if permissions.mode == PermissionMode::Edit {
         denied.extend(SWITCHES);
-    } else if envelope.mode == PermissionMode::Ask {
+    } else if permissions.mode == PermissionMode::Ask {
         denied.extend(SWITCHES);
         denied.push(SUB_AGENTS);
-        // Of long arguments it shows nothing, and those of servers that its user trusts it does not
-        // ask for.
+        // The CLI does not show long arguments of MCP tools, and does not ask about tools of
+        // servers that its user trusts.
         denied.push(ALL_MCP);
     }
     denied.sort_unstable();
@@ -219,8 +220,9 @@ fn denied<'a>(envelope: &'a Envelope, only: Option<&[&'a str]>) -> Vec<&'a str> 
     denied
 }
 
-/// All that may write or run, also what the user's own rules allow. Commands that the CLI takes for
-/// harmless are asked for as well if a rule looks at what they are.
+/// Returns rules for all tools that may write or run, including those that the user's own rules
+/// allow. With a pattern for its arguments, a rule also covers commands that the CLI considers
+/// harmless.
 fn asked(denied: &[&str]) -> String {
     let others = OTHERS.iter().copied();
     let asked: Vec<&str> = others.filter(|tool| !denied.contains(tool)).collect();
@@ -240,49 +242,27 @@ fn rule(tools: &[&str], decision: &str, priority: u32) -> String {
 }
 
 fn well_formed(name: &str) -> Result<(), String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '.');
-    if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain) {
-        Ok(())
-    } else if name.contains('(') {
-        Err(format!(
+    match parts(name) {
+        Some((_, None)) => Ok(()),
+        Some((_, Some(_))) => Err(format!(
             "Gemini CLI takes whole tools here, not the rule `{name}`"
-        ))
-    } else {
-        Err(format!("`{name}` is not the name of a tool"))
+        )),
+        None => Err(tool_names::no_tool(name)),
     }
 }
 
 fn names(listed: &[String]) -> impl Iterator<Item = &str> {
-    listed
-        .iter()
-        .filter(|name| well_formed(name).is_ok())
-        .flat_map(|name| {
-            let name = name.as_str();
-            let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
-            let own = std::iter::once(name).filter(move |_| alias.is_none());
-            alias
-                .map(|(_, tools)| tools.iter().copied())
-                .into_iter()
-                .flatten()
-                .chain(own)
-        })
+    let tools = listed.iter().filter(|name| well_formed(name).is_ok());
+    tools.flat_map(|name| tool_names::own(ALIASES, name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn envelope(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Envelope {
-        let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-        Envelope {
-            mode,
-            tools: tools.map(owned),
-            deny_tools: owned(deny),
-        }
-    }
+    use crate::tool_names::permissions;
 
     fn shown(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> String {
-        let Rules { flags, files } = rules(&envelope(mode, tools, deny), "/h");
+        let Rules { flags, files } = rules(&permissions(mode, tools, deny), "/h");
         let files = files
             .iter()
             .map(|(name, text)| format!("\n# {name}\n{text}"));
@@ -306,7 +286,7 @@ mod tests {
     fn what_cannot_be_expressed_is_said() {
         use PermissionMode::{Ask, Edit, Full, ReadOnly};
         fn said(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Option<String> {
-            express(&envelope(mode, tools, deny)).err()
+            check(&permissions(mode, tools, deny)).err()
         }
         assert_eq!(
             said(ReadOnly, Some(&["read", "web", "invoke_agent"]), &["shell"]),

@@ -1,8 +1,12 @@
-//! Which product answers to the name, and whether it knows the flags used here.
+//! Identifies the product behind the program name, and checks that it knows the flags used here.
 
-use rejoin_core::{Runtime, Version};
+use rejoin_core::Runtime;
 
-/// What a run may need; `--help` lists them all and starts nothing.
+use super::{Gemini, environment};
+use crate::capability::{Proof, ProofEnv, ProofSetup};
+use crate::probe;
+
+/// Flags that a run may need. `--help` lists them all and starts nothing.
 const NEEDED: &[&str] = &[
     "--admin-policy",
     "--approval-mode",
@@ -12,31 +16,25 @@ const NEEDED: &[&str] = &[
     "--session-id",
 ];
 
-/// A bare number; the product does not say its name.
+/// Parses a bare version number. The product does not print its name.
 pub(super) fn runtime(output: &str) -> Option<Runtime> {
-    let version = output
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
-    let numbered = version.split('.').count() >= 2
-        && version.starts_with(|c: char| c.is_ascii_digit())
-        && version
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
-    numbered.then(|| Runtime {
-        product: "Gemini CLI".into(),
-        version: Version(version.to_owned()),
-    })
+    probe::runtime("Gemini CLI", probe::first_line(output)?)
 }
 
-pub(super) fn arguments() -> Vec<String> {
-    vec!["--help".into()]
-}
+impl Proof for Gemini {
+    fn probe(&self) -> Vec<String> {
+        vec!["--help".into()]
+    }
 
-pub(super) fn judge(stdout: &str, stderr: &str) -> Option<String> {
-    let known = |flag: &str| stdout.contains(flag) || stderr.contains(flag);
-    let missing = NEEDED.iter().find(|flag| !known(flag))?;
-    Some(format!("it does not know the option {missing}"))
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        let known = |flag: &str| stdout.contains(flag) || stderr.contains(flag);
+        let missing = NEEDED.iter().find(|flag| !known(flag))?;
+        Some(format!("it does not know the option {missing}"))
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> ProofSetup {
+        environment::proof(at)
+    }
 }
 
 #[cfg(test)]
@@ -65,10 +63,10 @@ mod tests {
     #[test]
     fn a_flag_that_is_missing_is_named() {
         let help = NEEDED.join("\n");
-        assert_eq!(judge(&help, ""), None);
+        assert_eq!(Gemini.judge_probe(&help, ""), None);
         let older = help.replace("--admin-policy", "");
         assert_eq!(
-            judge(&older, "").as_deref(),
+            Gemini.judge_probe(&older, "").as_deref(),
             Some("it does not know the option --admin-policy")
         );
     }

@@ -1,17 +1,22 @@
-//! Files of a repository that the CLI obeys. They win over the user's settings, and so over ours
-//! (0.61.0): hooks and tool servers are run, tools allowed, sessions deleted, whatever the mode. No
-//! argument keeps the CLI from them, nor from offering the model skills.
+//! Files of a repository that the CLI obeys. They override the user's settings, and so rejoin's
+//! (0.61.0): they can run hooks and MCP servers, allow tools and delete sessions in every mode. No
+//! argument keeps the CLI from them, nor from offering skills to the model.
 
+use super::Gemini;
 use super::home::parsed;
+use crate::adapter::ReadHome;
+use crate::capability::{Nested, Repository};
 use crate::repository::{Guard, RepositoryFile, RepositoryFolder};
 
 const SETTINGS: &str = ".gemini/settings.json";
 
-/// Sections that only concern looks. Everything else may name a program, a server or a tool.
+/// Sections that only affect the appearance. Every other section may name a program, a server or a
+/// tool.
 const HARMLESS: &[&str] = &["$schema", "output", "theme", "ui"];
 
-/// Beginnings of variables that applications use, and that no program the CLI starts is known to obey. Every other
-/// one may load a library, name a proxy or lead the user's key somewhere else.
+/// Prefixes of variables that applications use, and that no program started by the CLI is known to
+/// obey. Every other variable may load a library, name a proxy or send the user's key to another
+/// server.
 const APPLICATION: &[&str] = &[
     "APP_",
     "DATABASE_URL",
@@ -27,48 +32,21 @@ const APPLICATION: &[&str] = &[
     "VITE_",
 ];
 
-/// Folders of definitions of the working folder. The model is offered skills (0.61.0); agents
-/// only after the user has accepted them in the CLI itself.
+/// Folders of definitions of the working folder. The CLI offers skills to the model (0.61.0), but
+/// agents only after the user has accepted them in the CLI itself.
 const DEFINITIONS: &[(&str, &str)] = &[
     (".agents/skills", "offers a skill"),
     (".gemini/policies", "allows tools"),
     (".gemini/skills", "offers a skill"),
 ];
 
-/// Parts of names whose value is not shown.
+/// Parts of names of variables whose value is not shown.
 const SECRET: &[&str] = &["CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN"];
 
-pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-    // Only the working folder's own settings are read by the CLI.
-    let settings = folder
-        .is_workdir
-        .then(|| folder.settings(SETTINGS, Guard::Missing, HARMLESS, parsed))
-        .flatten();
-    let environments = [".env", ".gemini/.env"].into_iter().filter_map(|path| {
-        let effects = match (folder.read)(path)? {
-            Err(why) => vec![format!("cannot be read: {why}")],
-            Ok(bytes) => variables(&String::from_utf8_lossy(&bytes)),
-        };
-        (!effects.is_empty()).then(|| RepositoryFile {
-            path: path.to_owned(),
-            effects,
-            guard: Guard::Missing,
-        })
-    });
-    let definitions = DEFINITIONS.iter().filter(|_| folder.is_workdir);
-    let definitions =
-        definitions.flat_map(|(path, effect)| folder.each(path, Guard::Missing, effect));
-    settings
-        .into_iter()
-        .chain(environments)
-        .chain(definitions)
-        .collect()
-}
-
-/// Describes the variables that a file sets, as the CLI reads it: a name at the beginning of a line, and behind it,
-/// maybe on a later line, `=` or `:`.
+/// Describes the variables that a file sets, as the CLI parses it: a name at the beginning of a
+/// line, followed by `=` or `:`, possibly on a later line.
 fn variables(text: &str) -> Vec<String> {
-    // Line ends of JavaScript.
+    // JavaScript treats these as line ends.
     let text = text.replace(['\r', '\u{2028}', '\u{2029}'], "\n");
     let space = |c: char| c.is_whitespace() || c == '\u{feff}';
     let starts = text.match_indices('\n').map(|(at, _)| at + 1);
@@ -93,7 +71,7 @@ fn variables(text: &str) -> Vec<String> {
     found
 }
 
-/// Describes a variable, if it is not one of an application. The value of a secret is left out.
+/// Describes a variable, without the value of a secret. None if an application uses the variable.
 fn variable(name: &str, value: &str) -> Option<String> {
     if name.is_empty() || APPLICATION.iter().any(|begin| name.starts_with(begin)) {
         return None;
@@ -106,6 +84,51 @@ fn variable(name: &str, value: &str) -> Option<String> {
     })
 }
 
+impl Repository for Gemini {
+    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        // The CLI reads only the settings of the working folder.
+        let settings = folder
+            .is_workdir
+            .then(|| folder.settings(SETTINGS, Guard::Missing, HARMLESS, parsed))
+            .flatten();
+        let environments = [".env", ".gemini/.env"].into_iter().filter_map(|path| {
+            let effects = match (folder.read)(path)? {
+                Err(why) => vec![format!("cannot be read: {why}")],
+                Ok(bytes) => variables(&String::from_utf8_lossy(&bytes)),
+            };
+            (!effects.is_empty()).then(|| RepositoryFile {
+                path: path.to_owned(),
+                effects,
+                guard: Guard::Missing,
+            })
+        });
+        let definitions = DEFINITIONS.iter().filter(|_| folder.is_workdir);
+        let definitions =
+            definitions.flat_map(|(path, effect)| folder.each(path, Guard::Missing, effect));
+        settings
+            .into_iter()
+            .chain(environments)
+            .chain(definitions)
+            .collect()
+    }
+
+    fn nested(&self) -> Option<Nested> {
+        None
+    }
+
+    fn unread_memory(&self, _is_workdir: bool) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
+    fn displaced_memory(&self, _read: ReadHome<'_>) -> Option<String> {
+        None
+    }
+
+    fn hostile_repository(&self, _marker: &str) -> Vec<(String, String)> {
+        vec![]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +136,11 @@ mod tests {
 
     #[test]
     fn looks_are_harmless_programs_are_not() {
-        let settings = |text: &str| found(&[(SETTINGS, text)], true, files);
+        let settings = |text: &str| {
+            found(&[(SETTINGS, text)], true, |folder| {
+                Gemini.repository_files(folder)
+            })
+        };
         assert_eq!(settings(""), "");
         assert_eq!(settings(r#"{"ui": {"theme": "x"}} // mine"#), "");
         for (text, key) in [
@@ -132,12 +159,19 @@ mod tests {
         }
         assert!(settings("{").contains("cannot be read"));
         let above = [(SETTINGS, r#"{"hooks": {}}"#)];
-        assert_eq!(found(&above, false, files), "");
+        assert_eq!(
+            found(&above, false, |folder| Gemini.repository_files(folder)),
+            ""
+        );
     }
 
     #[test]
     fn variables_of_no_application_are_named() {
-        let env = |text: &str| found(&[(".env", text)], false, files);
+        let env = |text: &str| {
+            found(&[(".env", text)], false, |folder| {
+                Gemini.repository_files(folder)
+            })
+        };
         assert_eq!(env("DATABASE_URL=x\n# GEMINI_X=1\nDEBUG=1"), "");
         for text in [
             "LD_PRELOAD=./evil.so",

@@ -1,32 +1,33 @@
-//! Reads the CLI's session files: JSON lines that are only ever appended, and say what the list of
-//! messages is by now.
+//! Reads the CLI's session files: JSON lines that are only appended, and that update a list of
+//! messages.
 //!
-//! A message stands under its id, and again under the same id if it changed; `$set.messages` is the
-//! whole list anew, which every resume writes (0.61.0). So what is new can only be told by knowing
-//! what was there: the cursor is the number of things said and a fold over them.
+//! A message is stored under its id, and again under the same id if it changed. `$set.messages`
+//! replaces the whole list, which every resume does (0.61.0). New messages can therefore only be
+//! found by comparison with the earlier ones: the cursor is the number of messages and a running
+//! hash over them.
 
-use super::neutral;
+use super::escape;
 use crate::session::{ReadEntry, Reading, SessionReader};
 
 mod cursor;
 mod history;
-mod mend;
 mod record;
+mod repair;
 
 use cursor::Cursor;
 use history::History;
 
-pub(super) use mend::mend;
-pub(super) use record::{Message, Record, Said, read};
+pub(super) use record::{Message, Record, StoredText, read};
+pub(super) use repair::repair;
 
-/// What the CLI itself says in the model's stead: to its summary of an older history, and where a
-/// turn failed after a tool had run.
+/// Answers that the CLI itself writes in the model's name: to its summary of an older history, and
+/// after a turn that failed although a tool had run.
 const TO_A_SUMMARY: &str = "Got it. Thanks for the additional context!";
 const CLI_ANSWERS: &[&str] = &[
     TO_A_SUMMARY,
     "[The previous response was interrupted before it completed.]",
 ];
-/// And in a person's.
+/// Prefixes of prompts that the CLI itself writes in a person's name.
 const CLI_PROMPTS: &[&str] = &[
     "System: Please continue.",
     "System: Potential loop detected.",
@@ -35,17 +36,18 @@ const CLI_PROMPTS: &[&str] = &[
 
 pub(super) struct Reader {
     before: Option<Cursor>,
-    /// False: a cursor that is none of ours.
+    /// False if the cursor is not in the format of this reader.
     sound: bool,
     history: History,
-    /// The list began with what was confirmed, at some time; and the ids it then had.
+    /// Ids of the confirmed messages, from a time when the list began with them. None if it never
+    /// did.
     known: Option<Vec<String>>,
-    /// Of everything that was ever in it, in order.
+    /// Ids and marks of all prompts that were ever in the list, in order.
     prompts: Vec<(String, String)>,
     sessions: Vec<String>,
-    /// Ids of what stands in place of an older history.
+    /// Ids of summaries that replace an older history.
     summaries: Vec<String>,
-    /// What was said before those, and is in the list no more.
+    /// Entries before these summaries, which are no longer in the list.
     summed_up: Vec<ReadEntry>,
     compacted: bool,
     damaged: u64,
@@ -56,7 +58,7 @@ impl Reader {
         let before = cursor.and_then(Cursor::parse);
         Self {
             sound: before.is_some() == cursor.is_some(),
-            // From the beginning, everything is known from the beginning.
+            // Without a cursor, all messages are new.
             known: cursor.is_none().then(Vec::new),
             before,
             history: History::default(),
@@ -120,7 +122,7 @@ impl Reader {
         }
     }
 
-    /// Does the list as it is now begin with what was confirmed?
+    /// True if the current list begins with the confirmed messages.
     fn begins(&self) -> bool {
         let Some(before) = &self.before else {
             return false;
@@ -128,7 +130,7 @@ impl Reader {
         before.begins(self.history.said().map(|(_, said)| said))
     }
 
-    /// What was said and done since what was confirmed, of these messages.
+    /// Returns the entries after the confirmed ones, for the messages that `of` selects.
     fn entries(&self, of: impl Fn(&str) -> bool) -> Vec<ReadEntry> {
         let old = self.known.as_deref().unwrap_or_default();
         let returned = self.history.returned();
@@ -139,8 +141,8 @@ impl Reader {
             }
             let summary = self.summaries.iter().any(|id| id == message.id());
             entries.extend(said.map(|said| match said {
-                Said::Prompt { .. } if summary => ReadEntry::Synthetic,
-                Said::Prompt { .. } | Said::Answer { .. } => entry(said, message.at()),
+                StoredText::Prompt { .. } if summary => ReadEntry::Synthetic,
+                StoredText::Prompt { .. } | StoredText::Answer { .. } => entry(said, message.at()),
             }));
             entries.extend(message.did(&returned).into_iter().map(ReadEntry::Did));
         }
@@ -151,7 +153,7 @@ impl Reader {
         if self.summaries.iter().any(|id| id == message.id()) {
             return;
         }
-        if let Some(Said::Prompt { mark, .. }) = message.said() {
+        if let Some(StoredText::Prompt { mark, .. }) = message.said() {
             self.prompts.push((message.id().to_owned(), mark));
         }
     }
@@ -171,13 +173,13 @@ impl SessionReader for Reader {
     fn finish(self: Box<Self>) -> Reading {
         let old = self.known.clone().unwrap_or_default();
         let is_new = |id: &str| !old.iter().any(|known| known == id);
-        // Without a whole list there is only what was appended.
+        // Without a complete list, only the appended messages are known.
         let appended = self.before.is_some() && !self.history.replaced;
         let connected = self.sound
             && !self.history.lost
             && self.sessions.len() <= 1
             && match &self.before {
-                // Without its first line the CLI does not know it for a session.
+                // Without its first line the CLI does not recognise the file as a session.
                 None => !self.sessions.is_empty() || self.history.is_empty(),
                 Some(_) if appended => true,
                 Some(_) => self.known.is_some() && (self.begins() || self.compacted),
@@ -220,28 +222,28 @@ impl SessionReader for Reader {
     }
 }
 
-/// Which of these the CLI made of an older history.
+/// Returns the ids of the messages that the CLI wrote as summaries of an older history.
 fn summaries(messages: &[Message]) -> impl Iterator<Item = String> {
     messages.windows(2).filter_map(|pair| {
         let answered =
-            matches!(pair[1].said(), Some(Said::Answer { text }) if text.trim() == TO_A_SUMMARY);
-        let asked = matches!(pair[0].said(), Some(Said::Prompt { .. }));
+            matches!(pair[1].said(), Some(StoredText::Answer { text }) if text.trim() == TO_A_SUMMARY);
+        let asked = matches!(pair[0].said(), Some(StoredText::Prompt { .. }));
         (asked && answered).then(|| pair[0].id().to_owned())
     })
 }
 
-fn entry(said: &Said, at: Option<i64>) -> ReadEntry {
+fn entry(said: &StoredText, at: Option<i64>) -> ReadEntry {
     match said {
-        Said::Prompt { text, .. } if CLI_PROMPTS.iter().any(|w| text.starts_with(w)) => {
+        StoredText::Prompt { text, .. } if CLI_PROMPTS.iter().any(|w| text.starts_with(w)) => {
             ReadEntry::Synthetic
         }
-        Said::Prompt { mark, text } => ReadEntry::Prompt {
+        StoredText::Prompt { mark, text } => ReadEntry::Prompt {
             id: mark.clone(),
-            text: neutral::message_of(text),
+            text: escape::message_of(text),
             at,
         },
-        Said::Answer { text } if CLI_ANSWERS.contains(&text.trim()) => ReadEntry::Synthetic,
-        Said::Answer { text } => ReadEntry::Answer {
+        StoredText::Answer { text } if CLI_ANSWERS.contains(&text.trim()) => ReadEntry::Synthetic,
+        StoredText::Answer { text } => ReadEntry::Answer {
             text: text.clone(),
             at,
         },

@@ -1,18 +1,18 @@
-//! What the CLI prints, line by line.
+//! Parser of the CLI's output, line by line.
 
 use rejoin_core::EventBody;
 
 use super::wire::Line;
-use crate::stream::{End, Ran, StreamParser};
+use crate::stream::{ProcessEnd, RunReport, StreamParser};
 
-mod told;
+mod state;
 mod tools;
 
-pub(super) use told::Told;
+pub(super) use state::RunState;
 
 #[derive(Default)]
 pub(super) struct Stream {
-    told: Told,
+    told: RunState,
 }
 
 impl StreamParser for Stream {
@@ -30,8 +30,8 @@ impl StreamParser for Stream {
         self.told.stderr(line);
     }
 
-    /// A headless run asks nothing.
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    /// Produces the report. A headless run asks no questions.
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         self.told.finish(end)
     }
 }

@@ -1,4 +1,5 @@
-//! The CLI's own types, as far as they are read. Extra fields are expected: each version adds some.
+//! The CLI's own types, limited to the fields that are read. Unknown fields are expected: each
+//! version adds some.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ pub(super) enum Line {
         tool_id: String,
         status: Option<String>,
         output: Option<String>,
-        error: Option<Trouble>,
+        error: Option<ErrorBody>,
     },
     Error {
         severity: Option<String>,
@@ -39,12 +40,12 @@ pub(super) enum Line {
 }
 
 #[derive(Deserialize, Clone, Default)]
-pub(super) struct Trouble {
+pub(super) struct ErrorBody {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     #[serde(default)]
     pub(super) message: String,
-    /// Of the API, where it is said apart.
+    /// HTTP status of the API, if it is reported separately.
     #[serde(skip)]
     pub(super) status: Option<u64>,
 }
@@ -52,12 +53,12 @@ pub(super) struct Trouble {
 #[derive(Deserialize, Default)]
 pub(super) struct Finished {
     pub(super) status: Option<String>,
-    pub(super) error: Option<Trouble>,
+    pub(super) error: Option<ErrorBody>,
     #[serde(default)]
     pub(super) stats: Stats,
 }
 
-/// Of this process alone: calls of the model that chooses the model included.
+/// Token counts of this process alone, including calls of the model that chooses the model.
 #[derive(Deserialize, Default)]
 pub(super) struct Stats {
     input_tokens: Option<u64>,
@@ -73,7 +74,8 @@ pub(super) struct ModelStats {
 }
 
 impl Stats {
-    /// Where no more is told than this; `models`: with what each has said.
+    /// Creates counts from the only numbers that are reported. `models` are the output tokens of
+    /// each model.
     pub(super) fn of(input: u64, output: u64, models: impl Iterator<Item = (String, u64)>) -> Self {
         let spoke = |output| ModelStats {
             output_tokens: Some(output),
@@ -88,7 +90,7 @@ impl Stats {
 
     pub(super) fn usage(&self) -> Usage {
         let cached = self.cached.unwrap_or(0);
-        // The CLI counts no writes.
+        // The CLI does not count cache writes.
         Usage::from(Counts {
             input: self.input_tokens.map(|input| input.saturating_sub(cached)),
             cache_read: self.cached,

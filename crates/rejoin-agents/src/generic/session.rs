@@ -1,20 +1,21 @@
-//! The session file of a described CLI: lines of JSON, of which some are prompts and answers.
+//! Session file of a described CLI: lines of JSON, some of which are prompts and answers.
 
 use rejoin_core::strip;
 use serde_json::Value;
 
-use super::{GenericConfig, Pick};
+use super::{GenericConfig, JsonPath};
 use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
 
 pub(super) struct Reader {
-    user: Option<Pick>,
-    assistant: Option<Pick>,
+    user: Option<JsonPath>,
+    assistant: Option<JsonPath>,
     lines: u64,
     reading: Reading,
 }
 
 impl Reader {
-    /// The cursor is the number of lines read before; what they were is known by their hash.
+    /// Creates a reader. The cursor is the number of lines read before; a hash of the file confirms
+    /// their content.
     pub(super) fn new(config: &GenericConfig, cursor: Option<&str>) -> Self {
         Self {
             user: config.session_user.clone(),
@@ -35,7 +36,7 @@ impl SessionReader for Reader {
             self.reading.damaged_lines += 1;
             return;
         };
-        let text = |pick: &Option<Pick>| pick.as_ref().and_then(|p| p.text(&value));
+        let text = |pick: &Option<JsonPath>| pick.as_ref().and_then(|p| p.text(&value));
         if let Some(said) = text(&self.user) {
             let id = text_mark(&said);
             self.reading.prompts.push(id.clone());

@@ -1,18 +1,17 @@
-//! What a described CLI prints.
+//! Parser of the output of a described CLI.
 
-use rejoin_core::{
-    Class, Counts, EventBody, Failure, Micros, Outcome, SessionId, TotalsScope, Usage,
-};
+use rejoin_core::{Class, Counts, EventBody, Micros, Outcome, SessionId, TotalsScope, Usage};
 use serde_json::Value;
 
 use super::GenericConfig;
-use crate::stream::{End, EndCause, Ran, StreamParser};
+use crate::failure::{self, failed};
+use crate::stream::{EndCause, ProcessEnd, RunReport, Spent, StreamParser};
 
 pub(super) struct Stream {
     name: &'static str,
     config: GenericConfig,
     session: Option<SessionId>,
-    /// It named its session before anything else.
+    /// True if the first line named the session.
     named_first: bool,
     lines: u64,
     text: String,
@@ -24,7 +23,7 @@ pub(super) struct Stream {
     unknown_lines: u64,
 }
 
-/// Lines of stderr that are kept, the last ones.
+/// Number of stderr lines that are kept, the last ones.
 const KEPT: usize = 20;
 
 impl Stream {
@@ -49,7 +48,7 @@ impl Stream {
         self.lines += 1;
         let config = &self.config;
         let mut events = vec![];
-        let number = |pick: &Option<super::Pick>| pick.as_ref()?.find(line)?.as_u64();
+        let number = |pick: &Option<super::JsonPath>| pick.as_ref()?.find(line)?.as_u64();
         let named = config.session_from.as_ref().and_then(|p| p.text(line));
         if let Some(id) = named.and_then(|id| SessionId::new(id).ok())
             && self.session.is_none()
@@ -100,8 +99,9 @@ impl Stream {
         events
     }
 
-    /// Only what it says before anything else: what its tools did, nobody tells us.
-    fn refused(&self, end: &End) -> bool {
+    /// True if the CLI refused the session. Only its first output counts, because the stream does
+    /// not report tool calls.
+    fn refused(&self, end: &ProcessEnd) -> bool {
         let said = self.config.refused.as_ref().is_some_and(|words| {
             let spoken = self.stderr.iter().chain(&self.error);
             self.text.is_empty()
@@ -112,15 +112,14 @@ impl Stream {
         said || (other && self.named_first)
     }
 
-    fn moved(&self, end: &End) -> bool {
+    fn moved(&self, end: &ProcessEnd) -> bool {
         match (&end.asked_session, &self.session) {
             (Some(asked), Some(opened)) => asked != opened,
             _ => false,
         }
     }
 
-    fn outcome(&self, end: &End) -> Outcome {
-        let failed = |class, message: String| Outcome::Failed(Failure { class, message });
+    fn outcome(&self, end: &ProcessEnd) -> Outcome {
         let name = self.name;
         if self.refused(end) {
             let message = format!("{name} does not know the session");
@@ -138,46 +137,30 @@ impl Stream {
         }
         let last = self.stderr.last().cloned();
         let said = self.error.clone().or(last).unwrap_or_default();
-        match end.cause {
-            EndCause::Cancelled => Outcome::Cancelled,
-            EndCause::WallLimit | EndCause::IdleLimit => {
-                failed(Class::TimeLimit, "it took longer than allowed".into())
-            }
-            EndCause::CostLimit => failed(Class::CostLimit, "it cost more than allowed".into()),
-            EndCause::SpoolFull | EndCause::DiskFull => failed(
-                Class::DiskFull,
-                "there is no room for what it prints".into(),
-            ),
-            EndCause::NotStarted => failed(Class::NotStarted, said),
-            EndCause::Unseen => Outcome::Lost(Failure {
-                class: Class::Lost,
-                message: format!("{name} is gone and left no last word"),
-            }),
-            EndCause::ByItself => match (end.code, end.signal) {
-                (_, Some(signal)) => failed(
-                    Class::Crashed,
-                    format!("{name} was ended by signal {signal}"),
-                ),
-                (Some(0), None) => failed(
-                    Class::Unknown,
-                    format!("{name} gave no answer. {said}").trim_end().into(),
-                ),
-                (code, None) => {
-                    let code = code.unwrap_or(-1);
-                    failed(
-                        Class::Unknown,
-                        format!("{name} ended with code {code}. {said}"),
-                    )
-                }
-            },
+        let explained = Some(said.clone()).filter(|said| !said.is_empty());
+        if let Some(outcome) = failure::of_cause(end.cause, || explained) {
+            return outcome;
         }
+        let cause = match (end.cause, end.code, end.signal) {
+            (EndCause::Unseen, _, _) => {
+                let message = format!("{name} is gone and left no last word");
+                return Outcome::Lost(failure::failure(Class::Lost, message));
+            }
+            (_, _, Some(signal)) => {
+                let message = format!("{name} was ended by signal {signal}");
+                return failed(Class::Crashed, message);
+            }
+            (_, Some(0), None) => "gave no answer".to_owned(),
+            (_, code, None) => format!("ended with code {}", code.unwrap_or(-1)),
+        };
+        failed(Class::Unknown, format!("{name} {cause}. {said}").trim_end())
     }
 }
 
 impl StreamParser for Stream {
     fn line(&mut self, line: &[u8]) -> Vec<EventBody> {
         if self.config.text_from.is_empty() {
-            // Everything it prints is the answer.
+            // The whole output is the answer.
             let text = String::from_utf8_lossy(line)
                 .trim_end_matches('\r')
                 .to_owned()
@@ -199,7 +182,7 @@ impl StreamParser for Stream {
         }
     }
 
-    /// Plain text needs no line end.
+    /// Plain text may end without a newline.
     fn rest(&mut self, bytes: &[u8]) -> Vec<EventBody> {
         if self.config.text_from.is_empty() {
             return self.line(bytes);
@@ -214,13 +197,21 @@ impl StreamParser for Stream {
         self.stderr.push(String::from_utf8_lossy(line).into_owned());
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn spent(&self) -> Option<Spent> {
+        Some(Spent {
+            usage: self.usage,
+            total: self.total,
+            goes_on: !self.done,
+        })
+    }
+
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         let (outcome, refused) = (self.outcome(end), self.refused(end));
-        Ran {
+        RunReport {
             outcome,
             refused,
             text: self.text.trim_end().to_owned(),
-            // A CLI that is told its session has no need to say it.
+            // A CLI that receives its session id need not print it.
             session: self.session.or_else(|| end.asked_session.clone()),
             model: None,
             version: None,

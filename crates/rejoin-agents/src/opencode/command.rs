@@ -1,4 +1,4 @@
-//! The call of the CLI for one turn.
+//! Command line of the CLI for one turn.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use crate::order::{CommandSpec, RunOrder};
 use crate::repository::{Memory, RepositoryConfig};
 use crate::session::text_mark;
 
-/// Of every run. Without a title a new session costs one more request.
+/// Flags of every run. Without a title a new session costs one more request.
 const FLAGS: &[&str] = &[
     "run",
     "--format",
     "json",
     "--title",
     "rejoin",
-    // That its model failed and is asked again is said nowhere else.
+    // Only the log reports that a request to the model failed and is retried.
     "--print-logs",
     "--log-level",
     "INFO",
 ];
 
-/// What the CLI takes a whole configuration from, laid over its files.
+/// Variable with a whole configuration, which overrides the CLI's files.
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// A session remembers its model and nothing else, so everything is said again on every run. The
-/// prompt goes by stdin, to its end: an argument with a space in it arrives in quotes.
+/// Builds the command. A session remembers only its model, so every run passes everything again.
+/// The prompt is passed on stdin, up to EOF: an argument with a space in it would arrive in quotes.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
-    if order.envelope.mode == PermissionMode::Ask || order.stays {
+    if order.permissions.mode == PermissionMode::Ask || order.stays {
         return serve::command(order);
     }
     let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
@@ -45,7 +45,7 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
         TurnPlan::Resume { session, .. } => add("-s", session.id().as_str()),
         TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => {}
     }
-    args.extend(permission::flags(order.envelope));
+    args.extend(permission::flags(order.permissions));
     args.extend(order.extra_args.iter().cloned());
     let stdin = prompt(order);
     CommandSpec {
@@ -57,8 +57,8 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     }
 }
 
-/// The CLI gives no part of it a meaning: commands need a flag, files another (1.18.33; part of the
-/// proof of a binary). So `--raw` changes nothing.
+/// Builds the prompt. The CLI interprets no part of it: commands and files need flags (1.18.33; the
+/// proof of a binary checks this). So `--raw` has no effect.
 pub(super) fn prompt(order: &RunOrder<'_>) -> String {
     match &order.composed.context {
         Some(context) => format!("{context}\n\n{}", order.composed.message),
@@ -67,9 +67,9 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> String {
 }
 
 pub(super) fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
-    let scene = Scene {
+    let scene = LaunchContext {
         agent: &agent(order),
-        rules: &permission::rules(order.envelope),
+        rules: &permission::rules(order.permissions),
         folder: order.folder,
         database: order.place.map(|place| format!("{}/{place}", order.home)),
         guard: None,
@@ -80,30 +80,31 @@ pub(super) fn env(order: &RunOrder<'_>) -> Vec<(String, String)> {
     scene.variables()
 }
 
-/// A name that no configuration knows: the rules of an agent come after all others, so those that a
-/// file has for `build` would win over the turn's, and those for any other name be mixed with them.
+/// Returns a name for the agent that no configuration uses. The rules of an agent follow all
+/// others: a file's rules for `build` would override those of the turn, and rules for any other
+/// known name would be mixed with them.
 pub(super) fn agent(order: &RunOrder<'_>) -> String {
     format!("rejoin-{}", order.turn)
 }
 
-/// What the CLI finds when it starts, in a turn or at a terminal.
-pub(super) struct Scene<'a> {
+/// Configuration and environment of the CLI, in a turn or at a terminal.
+pub(super) struct LaunchContext<'a> {
     pub(super) agent: &'a str,
     pub(super) rules: &'a Rules,
     pub(super) folder: &'a str,
     pub(super) database: Option<String>,
-    /// A plugin of ours, as an address.
+    /// Address of rejoin's plugin.
     pub(super) guard: Option<String>,
-    /// The environment it will get, but for this.
+    /// Environment of the CLI, without these variables.
     pub(super) env: &'a [(String, String)],
     pub(super) repository: RepositoryConfig,
     pub(super) memory: &'a Memory,
 }
 
-impl Scene<'_> {
+impl LaunchContext<'_> {
     pub(super) fn variables(self) -> Vec<(String, String)> {
         let mut variables = vec![
-            // It overrides the folder the process is really in.
+            // The variable overrides the real working folder of the process.
             ("PWD".to_owned(), self.folder.to_owned()),
             ("OPENCODE_PERMISSION".to_owned(), self.rules.to_string()),
             (CONTENT.to_owned(), self.content()),
@@ -114,7 +115,7 @@ impl Scene<'_> {
         variables
     }
 
-    /// The user's own content, with the agent in it.
+    /// Returns the user's own configuration, with the agent added.
     fn content(&self) -> String {
         let own = self.env.iter().find(|(name, _)| name == CONTENT);
         let mut content: Raw = own.map_or_else(Raw::new, |(_, text)| parsed(text));
@@ -123,7 +124,7 @@ impl Scene<'_> {
             .map_or_else(Raw::new, |own| parsed(own.get()));
         let rules = format!(r#"{{"mode":"primary","permission":{}}}"#, self.rules);
         agents.extend(raw(&rules).map(|rules| (self.agent.to_owned(), rules)));
-        // Read anyway, though the rest of what a repository says about the CLI is not.
+        // Memory files are read anyway, although the rest of a repository's configuration is not.
         let above = self.memory.files.iter().map(|file| file.path.clone());
         let notes = above.chain([format!("{}/AGENTS.md", self.folder)]);
         let mut changed = vec![
@@ -131,7 +132,8 @@ impl Scene<'_> {
             ("instructions", listed(&content, "instructions", notes)),
         ];
         if let Some(guard) = &self.guard {
-            // Where a call was denied the model is told so and goes on; else the turn would end there.
+            // The model is informed about a denied call and continues. Otherwise the turn would end
+            // there.
             let mut experimental: Raw = content
                 .get("experimental")
                 .map_or_else(Raw::new, |own| parsed(own.get()));
@@ -147,7 +149,7 @@ impl Scene<'_> {
     }
 }
 
-/// The user's list under this key, with more behind it.
+/// Returns the user's list under this key, with more entries appended.
 fn listed(
     content: &Raw,
     key: &str,
@@ -161,7 +163,7 @@ fn listed(
     serde_json::to_string(&listed)
 }
 
-/// As written: the order of rules counts.
+/// Unparsed values, because the order of rules counts.
 type Raw = BTreeMap<String, Box<RawValue>>;
 
 fn parsed(text: &str) -> Raw {

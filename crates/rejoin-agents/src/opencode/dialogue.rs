@@ -1,5 +1,5 @@
-//! What the CLI's server reports in a turn that asks, as the bridge prints it. The parts of messages
-//! are those that `run` prints, in another wrapping.
+//! Parser of the events of the CLI's server, as the bridge prints them, for turns that use the
+//! server. The parts of messages are the same as those that `run` prints, in other wrappers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -11,23 +11,23 @@ use serde_json::Value;
 use super::serve::{ASKS_NOBODY, END, SESSION};
 use super::stream::Stream;
 use super::tool::ToolPart;
-use crate::stream::{End, Ran, Reply, StreamParser};
+use crate::stream::{ProcessEnd, Reply, RunReport, Spent, StreamParser};
 
 mod asking;
 
-use asking::Asking;
+use asking::PermissionRequest;
 
 #[derive(Default)]
 pub(super) struct Dialogue {
-    /// What is asked is not put to a person: the bridge decides.
+    /// True if the bridge decides about requests, not a person.
     alone: bool,
     stream: Stream,
-    asking: Asking,
-    /// Tools that have begun and not ended, by their call.
+    asking: PermissionRequest,
+    /// Tools that have begun and not ended, by the id of their call.
     running: BTreeMap<String, ToolPart>,
-    /// Calls that were seen at all.
+    /// Ids of all observed calls.
     calls: HashSet<String>,
-    /// Parts that were complete: they may be reported again.
+    /// Ids of complete parts, which may be reported again.
     done: HashSet<String>,
 }
 
@@ -72,7 +72,11 @@ impl StreamParser for Dialogue {
         self.stream.give_up();
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn spent(&self) -> Option<Spent> {
+        self.stream.spent()
+    }
+
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         let mut ran = Box::new(self.stream).finish(end);
         let begun = self.running.values().filter_map(ToolPart::note);
         ran.trail.extend(begun);
@@ -93,7 +97,7 @@ impl Dialogue {
         }
     }
 
-    /// None: not understood.
+    /// Handles a line. None if it is not understood.
     fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
         let Event {
             kind,
@@ -111,7 +115,7 @@ impl Dialogue {
                 self.asking.permission(&properties, self.running.get(call))
             }
             "question.asked" => self.asking.question(&properties),
-            // Of several, the first is the cause.
+            // If there are several, the first is the cause.
             "session.error" if self.stream.has_failed() => Some(vec![]),
             "session.error" => self
                 .stream
@@ -126,7 +130,8 @@ impl Dialogue {
         }
     }
 
-    /// The API failed and is asked again, which `run` does in silence.
+    /// Handles the status of a session. A retry of a failed API call is reported, which `run` does
+    /// silently.
     fn status(&mut self, id: &str, status: &Value) -> Vec<EventBody> {
         match status["type"].as_str() {
             Some("retry") => {
@@ -145,7 +150,7 @@ impl Dialogue {
         }
     }
 
-    /// A part is reported as often as it changes; what counts is when it is complete.
+    /// Handles a part. It is reported at every change, but counts only when it is complete.
     fn part(&mut self, part: Value) -> Option<Vec<EventBody>> {
         let id = part["id"].as_str().unwrap_or_default().to_owned();
         let ended = !part["time"]["end"].is_null();

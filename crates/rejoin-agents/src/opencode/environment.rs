@@ -1,12 +1,13 @@
-//! What the CLI's environment must and must not hold.
+//! Rules for the CLI's environment.
 
 use serde_json::json;
 
-use crate::adapter::{ProofEnv, ProofSetup};
+use crate::capability::{ProofEnv, ProofSetup};
 use crate::environment::EnvRules;
+use crate::probe;
 
-/// What the CLI puts into the environment of its tools, so what rejoin inherits when an agent calls
-/// it; and what would make it talk to another process.
+/// Variables that the CLI sets for its tools, which rejoin inherits when an agent calls it, and
+/// variables that would make it talk to another process.
 const REMOVE: &[&str] = &[
     "AGENT",
     "OPENCODE",
@@ -21,7 +22,7 @@ const REMOVE: &[&str] = &[
     super::serve::GUARD_TOLD,
 ];
 
-/// The commonest of very many; any vendor's key will do.
+/// The most common variables of very many. A key of any vendor is sufficient.
 pub(super) const LOGINS: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "AZURE_API_KEY",
@@ -38,9 +39,9 @@ pub(super) const LOGINS: &[&str] = &[
     "XAI_API_KEY",
 ];
 
-/// A run neither updates the CLI nor fetches what it can do without. A repository's own
-/// configuration can name another server for the user's keys, start programs and allow tools, so
-/// it counts only for who sets the variable to 0.
+/// Switches that are on in every run, so that it neither updates the CLI nor downloads optional
+/// files. A repository's own configuration can name another server for the user's keys, start
+/// programs and allow tools, so it counts only for users who set that variable to 0.
 const OFF: &[&str] = &[
     "OPENCODE_DISABLE_AUTOUPDATE",
     "OPENCODE_DISABLE_LSP_DOWNLOAD",
@@ -61,9 +62,9 @@ pub(super) fn rules() -> EnvRules {
 const CONFIG: &str = "opencode-proof.json";
 const MODELS: &str = "opencode-models.json";
 
-/// A model with a price and a window that nothing fills.
+/// Returns a setup with a model that has a price, and a context window that is never full.
 pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
-    let home = at.home.to_string_lossy().into_owned();
+    let home = at.home.display();
     let model = json!({
         "name": "proof",
         "limit": {"context": 100_000_000, "output": 8000},
@@ -80,19 +81,17 @@ pub(super) fn proof(at: &ProofEnv<'_>) -> ProofSetup {
         "small_model": "rejoin/proof",
         "share": "disabled",
     });
-    let env = [
+    let own = [
         ("OPENCODE_CONFIG", format!("{home}/{CONFIG}")),
         ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
-        // At every start it installs a package of its own into its configuration folder; no flag of its
-        // own prevents it (1.18.33).
+        // At every start the CLI installs a package of its own into its configuration folder. None
+        // of its flags prevents that (1.18.33).
         ("npm_config_offline", "true".to_owned()),
-        // Reading the list of everybody's models takes it longer than all the rest.
+        // Reading the list of all vendors' models takes longer than everything else.
         ("OPENCODE_MODELS_PATH", format!("{home}/{MODELS}")),
-        ("HOME", home),
-        ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
     ];
     ProofSetup {
-        env: env.map(|(name, value)| (name.to_owned(), value)).into(),
+        env: probe::env(at, own),
         files: vec![
             (CONFIG.into(), config.to_string()),
             (MODELS.into(), "{}".to_owned()),

@@ -1,19 +1,21 @@
-//! The permissions of a turn as rules of the CLI. They go into every call, twice: as rules of an
-//! agent of its own, which no configuration can overrule, and as rules for all agents.
+//! Permissions of a turn as rules of the CLI. Every call gets them twice: as rules of an agent of
+//! its own, which no configuration can override, and as rules for all agents.
 //!
-//! The last rule that matches counts. A tool whose last rule denies it as a whole is not even
-//! offered to the model, and does not run if it is called all the same; that is what is used here.
-//! A rule for single commands is no wall: `> file` contains no command, and passes all of them.
+//! The last rule that matches counts. A tool whose last rule denies it completely is not even
+//! offered to the model, and does not run if the model calls it anyway; rejoin relies on this. A
+//! rule for single commands is no barrier: `> file` contains no command and passes all such rules.
 
 use std::fmt;
 
-use rejoin_core::{Envelope, PermissionMode};
+use rejoin_core::{PermissionMode, Permissions};
 use serde_json::Value;
 
 use crate::adapter::Allows;
+use crate::tool_names::{self, Aliases};
 
-/// Seen on 1.18.33. It has no sandbox: what a tool that is allowed may reach is up to the CLI.
-pub(super) const ALLOWS: &[Allows] = &[
+/// Permissions per mode, seen on 1.18.33. The CLI has no sandbox: the CLI itself decides how far a
+/// permitted tool can reach.
+pub(super) const PERMISSION_TABLE: &[Allows] = &[
     Allows {
         mode: PermissionMode::ReadOnly,
         read: "in the folder, no .env",
@@ -48,8 +50,8 @@ pub(super) const ALLOWS: &[Allows] = &[
     },
 ];
 
-/// Tools that cannot change anything in the working folder. An exact set: plugins, MCP servers and
-/// versions add tools.
+/// Tools that cannot change anything in the working folder. This is an exact set, because plugins,
+/// MCP servers and new versions add tools.
 const READERS: &[&str] = &[
     "codesearch",
     "glob",
@@ -62,20 +64,23 @@ const READERS: &[&str] = &[
     "websearch",
 ];
 
-/// Further tools of the CLI, to tell a name of its own from one that means nothing to it.
+/// Further tools of the CLI, to detect names that differ from its own only by case.
 const WRITERS: &[&str] = &["bash", "edit", "task"];
 
-/// Tools that are permitted or denied as `edit` only.
+/// Tools that run commands. A read-only tier may name them.
+const COMMANDS: &[&str] = &["bash"];
+
+/// Tools that can only be permitted or denied together, as `edit`.
 const EDITORS: &[&str] = &["apply_patch", "multiedit", "patch", "write"];
 
-/// The CLI's own questions.
+/// Tool with which the CLI asks questions.
 const QUESTION: &str = "question";
 
-/// Nobody is there to answer or to approve: the CLI would wait for ever.
+/// Tools that need a person. Without one the CLI would wait forever.
 const NOBODY_THERE: &[&str] = &["plan_enter", "plan_exit", "question"];
 
-/// Words for what every agent calls differently.
-const ALIASES: &[(&str, &[&str])] = &[
+/// Common words for tools that each agent names differently.
+const ALIASES: &Aliases = &[
     ("shell", &["bash"]),
     ("search", &["codesearch", "glob", "grep", "list"]),
     ("web", &["webfetch", "websearch"]),
@@ -85,11 +90,10 @@ const ALLOW: &str = "allow";
 const ASK: &str = "ask";
 const DENY: &str = "deny";
 
-pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
-    let tools = envelope.tools.as_deref().unwrap_or_default();
-    for name in tools.iter().chain(&envelope.deny_tools) {
-        let not_one = || format!("`{name}` is not the name of a tool");
-        let (tool, _) = parts(name).ok_or_else(not_one)?;
+pub(super) fn check(permissions: &Permissions) -> Result<(), String> {
+    let tools = permissions.tools.as_deref().unwrap_or_default();
+    for name in tools.iter().chain(&permissions.deny_tools) {
+        let (tool, _) = parts(name).ok_or_else(|| tool_names::no_tool(name))?;
         let known = READERS.iter().chain(WRITERS).chain(EDITORS);
         let lower = tool.to_lowercase();
         if let Some(own) = known.copied().find(|own| *own == lower && *own != tool) {
@@ -106,39 +110,46 @@ pub(super) fn express(envelope: &Envelope) -> Result<(), String> {
             "OpenCode permits changes to files as a whole: name `edit` instead of `{tool}`"
         ));
     }
+    // A tool of a plugin has any name.
+    let known = |name: &str| {
+        let mut all = READERS.iter().chain(WRITERS).chain(NOBODY_THERE);
+        all.any(|own| *own == name)
+    };
+    let chosen = || names(tools);
+    if let Some(tool) = chosen().next().filter(|_| !chosen().any(known)) {
+        return Err(tool_names::unknown("OpenCode", tool, ALIASES));
+    }
     if names(tools).any(|tool| tool == "task") {
         return Err(
             "OpenCode cannot hold sub-agents to a set of tools; leave out `task`, or --tools"
                 .into(),
         );
     }
-    if envelope.mode == PermissionMode::ReadOnly
-        && let Some(writer) = names(tools).find(|name| !READERS.contains(name))
-    {
-        return Err(format!(
-            "the tool `{writer}` may write, and the turn is read-only"
-        ));
-    }
-    Ok(())
+    tool_names::refuse_writers(permissions, names(tools), READERS, COMMANDS)
 }
 
-/// What is still asked after the rules is granted in full mode only; else it would end the turn.
-pub(super) fn flags(envelope: &Envelope) -> Vec<String> {
-    match envelope.mode {
+/// Returns the flags. In full mode, requests that remain after the rules are granted. In other
+/// modes they would end the turn.
+pub(super) fn flags(permissions: &Permissions) -> Vec<String> {
+    match permissions.mode {
         PermissionMode::Full => vec!["--auto".to_owned()],
         PermissionMode::ReadOnly | PermissionMode::Edit | PermissionMode::Ask => vec![],
     }
 }
 
-/// Only for what [`express`] let pass. A name it would not have is left out rather than passed on.
-pub(super) fn rules(envelope: &Envelope) -> Rules {
+/// Returns the rules for permissions that [`check`] accepted. A name that it would reject is left
+/// out.
+pub(super) fn rules(permissions: &Permissions) -> Rules {
     let mut rules = Rules::default();
-    let full = envelope.mode == PermissionMode::Full;
-    let chosen: Option<Vec<&str>> = match (envelope.mode, envelope.tools.as_deref()) {
+    let full = permissions.mode == PermissionMode::Full;
+    let chosen: Option<Vec<&str>> = match (permissions.mode, permissions.tools.as_deref()) {
         (PermissionMode::ReadOnly | PermissionMode::Ask, None) => Some(READERS.to_vec()),
-        // Where a person decides, naming a tool is no decision.
-        (PermissionMode::ReadOnly | PermissionMode::Ask, Some(tools)) => {
-            Some(names(tools).filter(|name| READERS.contains(name)).collect())
+        // In modes where a person decides, naming a tool is no decision.
+        (mode @ (PermissionMode::ReadOnly | PermissionMode::Ask), Some(tools)) => {
+            let commands = permissions.commands && mode == PermissionMode::ReadOnly;
+            let fits =
+                |name: &&str| READERS.contains(name) || (commands && COMMANDS.contains(name));
+            Some(names(tools).filter(fits).collect())
         }
         (PermissionMode::Edit | PermissionMode::Full, tools) => {
             tools.map(|tools| names(tools).collect())
@@ -147,7 +158,7 @@ pub(super) fn rules(envelope: &Envelope) -> Rules {
     match &chosen {
         Some(tools) => {
             rules.set("*", DENY);
-            // Answers a call that makes no sense with what is wrong about it.
+            // The tool `invalid` answers a malformed call with an explanation.
             for tool in tools.iter().copied().chain(["invalid"]) {
                 rules.set(tool, ALLOW);
             }
@@ -156,8 +167,8 @@ pub(super) fn rules(envelope: &Envelope) -> Rules {
                 rules.set("doom_loop", ALLOW);
             }
         }
-        // The user's own rules stay, but for what could run a program: MCP tools have an underscore
-        // in their names, and so has everything that concerns other folders.
+        // The user's own rules stay in effect, except for tools that could run a program. The names
+        // of MCP tools contain an underscore, as do all names that concern other folders.
         None if !full => {
             rules.set("*_*", DENY);
             rules.set("bash", DENY);
@@ -165,16 +176,16 @@ pub(super) fn rules(envelope: &Envelope) -> Rules {
         None => {}
     }
     if !full && chosen.as_ref().is_none_or(|tools| tools.contains(&"read")) {
-        // To be asked, by default.
+        // By default the CLI would ask.
         for (file, action) in [("*.env", DENY), ("*.env.*", DENY), ("*.env.example", ALLOW)] {
             rules.add("read", file, action);
         }
     }
     // A sub-agent has rules of its own, from the user's configuration.
-    if !full || chosen.is_some() || !envelope.deny_tools.is_empty() {
+    if !full || chosen.is_some() || !permissions.deny_tools.is_empty() {
         rules.set("task", DENY);
     }
-    for name in &envelope.deny_tools {
+    for name in &permissions.deny_tools {
         let Some((tool, rule)) = parts(name) else {
             continue;
         };
@@ -191,18 +202,19 @@ pub(super) fn rules(envelope: &Envelope) -> Rules {
     rules
 }
 
-/// The same where somebody sits at a terminal: what a turn leaves out because nobody could be asked is
-/// asked for. What is to write nothing writes nothing, and what was denied stays so.
-pub(super) fn rules_for_a_person(envelope: &Envelope) -> Rules {
-    let mut rules = rules(envelope);
+/// Returns the rules for a person at a terminal. Actions that a turn denies because no person could
+/// be asked are asked about. A read-only conversation still writes nothing, and denied tools stay
+/// denied.
+pub(super) fn rules_for_a_person(permissions: &Permissions) -> Rules {
+    let mut rules = rules(permissions);
     for tool in NOBODY_THERE {
         rules.0.retain(|(known, _)| known != tool);
     }
     let denied = |tool: &str| {
-        let mut denied = envelope.deny_tools.iter().filter_map(|name| parts(name));
+        let mut denied = permissions.deny_tools.iter().filter_map(|name| parts(name));
         denied.any(|(name, rule)| rule.is_none() && own_names(name).any(|own| own == tool))
     };
-    let asked: Vec<&str> = match (envelope.mode, envelope.tools.as_deref()) {
+    let asked: Vec<&str> = match (permissions.mode, permissions.tools.as_deref()) {
         (PermissionMode::Edit, None) => vec!["*_*", "bash"],
         (PermissionMode::Ask, None) => vec!["*_*", "bash", "edit"],
         (PermissionMode::Ask, Some(tools)) => names(tools)
@@ -214,24 +226,25 @@ pub(super) fn rules_for_a_person(envelope: &Envelope) -> Rules {
     };
     for tool in asked.into_iter().filter(|tool| !denied(tool)) {
         rules.put(tool, ASK);
-        // Nothing was said of its uses where it was denied as a whole.
-        for (name, rule) in envelope.deny_tools.iter().filter_map(|name| parts(name)) {
+        // No rules for single uses exist for a tool that was denied as a whole.
+        for (name, rule) in permissions.deny_tools.iter().filter_map(|name| parts(name)) {
             if let Some(rule) = rule.filter(|_| own_names(name).any(|own| own == tool)) {
                 rules.add(tool, rule, DENY);
             }
         }
     }
-    // Behind everything that is asked for: the last rule counts, and `*_*` is for many tools.
-    for (name, _) in envelope.deny_tools.iter().filter_map(|name| parts(name)) {
+    // Denials follow all rules that ask: the last rule counts, and `*_*` matches many tools.
+    for (name, _) in permissions.deny_tools.iter().filter_map(|name| parts(name)) {
         own_names(name).for_each(|tool| rules.put_last(tool));
     }
     rules
 }
 
-/// The same in a turn whose questions and requests are passed on. There is no plan to approve.
-pub(super) fn rules_in_dialogue(envelope: &Envelope, asks: bool) -> Rules {
-    let mut rules = rules_for_a_person(envelope);
-    let mut denied = envelope.deny_tools.iter().filter_map(|name| parts(name));
+/// Returns the rules for a turn whose questions and requests are passed on to a person. There is no
+/// plan to approve.
+pub(super) fn rules_in_dialogue(permissions: &Permissions, asks: bool) -> Rules {
+    let mut rules = rules_for_a_person(permissions);
+    let mut denied = permissions.deny_tools.iter().filter_map(|name| parts(name));
     let unwanted = denied.any(|(name, rule)| rule.is_none() && name == QUESTION);
     for tool in NOBODY_THERE {
         let offered = *tool == QUESTION && asks && !unwanted;
@@ -240,20 +253,20 @@ pub(super) fn rules_in_dialogue(envelope: &Envelope, asks: bool) -> Rules {
     rules
 }
 
-/// In the order in which they count.
+/// Rules in order of evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<(String, Vec<(String, &'static str)>)>);
 
 impl Rules {
-    /// For the whole tool, over everything said before.
+    /// Sets the rule for the whole tool, as the last one.
     fn set(&mut self, tool: &str, action: &'static str) {
         self.0.retain(|(known, _)| known != tool);
         self.0
             .push((tool.to_owned(), vec![("*".to_owned(), action)]));
     }
 
-    /// Denies the tool where it stands, and gives what was said of it until then; none: it was denied
-    /// anyway.
+    /// Denies the tool without moving its rule, and returns the earlier rule. None if the tool has
+    /// no rule or was already denied.
     pub(super) fn withhold(&mut self, tool: &str) -> Option<String> {
         let (_, patterns) = self.0.iter_mut().find(|(known, _)| known == tool)?;
         let denied = vec![("*".to_owned(), DENY)];
@@ -261,7 +274,7 @@ impl Rules {
         (before != denied).then(|| value(&before))
     }
 
-    /// What was said of it, over everything else.
+    /// Moves the rule of a tool to the end, so that it overrides all others.
     fn put_last(&mut self, tool: &str) {
         if let Some(at) = self.0.iter().position(|(known, _)| known == tool) {
             let rule = self.0.remove(at);
@@ -269,7 +282,7 @@ impl Rules {
         }
     }
 
-    /// For the whole tool, in the place of what was said of it.
+    /// Sets the rule for the whole tool, at the position of its earlier rule.
     fn put(&mut self, tool: &str, action: &'static str) {
         let rule = vec![("*".to_owned(), action)];
         match self.0.iter_mut().find(|(known, _)| known == tool) {
@@ -278,7 +291,7 @@ impl Rules {
         }
     }
 
-    /// For some of its uses. What is denied as a whole stays so.
+    /// Adds a rule for some uses of a tool. A tool that is denied as a whole stays denied.
     fn add(&mut self, tool: &str, pattern: &str, action: &'static str) {
         let at = self.0.iter().position(|(known, _)| known == tool);
         let mut patterns = at.map_or_else(Vec::new, |at| self.0.remove(at).1);
@@ -292,7 +305,7 @@ impl Rules {
     }
 }
 
-/// As JSON whose keys keep their order.
+/// Formats the rules as JSON, with the keys in order.
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tools = self.0.iter();
@@ -315,29 +328,15 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The tool of `tool` or `tool(rule)`, and the rule; none: it is neither.
+/// Splits `tool` or `tool(rule)` into tool and rule. None if the name has neither form.
 fn parts(name: &str) -> Option<(&str, Option<&str>)> {
-    let (tool, rule) = match name.split_once('(') {
-        Some((tool, rest)) => (tool, Some(rest.strip_suffix(')')?)),
-        None => (name, None),
-    };
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '.');
-    let named = tool.starts_with(|c: char| c.is_ascii_alphabetic()) && tool.chars().all(plain);
-    let written = rule.is_none_or(|rule| !rule.is_empty() && !rule.contains(char::is_control));
-    (named && written).then_some((tool, rule))
+    tool_names::parts(name).filter(|(_, rule)| *rule != Some(""))
 }
 
-/// By the names under which the CLI permits them.
+/// Returns the names under which the CLI permits the tool.
 fn own_names(tool: &str) -> impl Iterator<Item = &str> {
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == tool);
-    let own = if EDITORS.contains(&tool) {
-        "edit"
-    } else {
-        tool
-    };
-    let own = std::iter::once(own).filter(move |_| alias.is_none());
-    let listed = alias.map_or(&[][..], |(_, tools)| tools);
-    listed.iter().copied().chain(own)
+    let editor = EDITORS.contains(&tool);
+    tool_names::own(ALIASES, if editor { "edit" } else { tool })
 }
 
 fn names(listed: &[String]) -> impl Iterator<Item = &str> {

@@ -1,54 +1,56 @@
-//! Which product answers to the name, and whether it knows the flags used here.
+//! Identifies the product behind the program name, and checks that it knows the flags used here.
 
-use rejoin_core::{Runtime, Version};
+use rejoin_core::Runtime;
 
-/// No session has this id: the call ends before it could cost a token.
+use super::{OpenCode, environment};
+use crate::capability::{Proof, ProofEnv, ProofSetup};
+use crate::probe;
+
+/// Id of no session: the call ends before it could cost a token.
 const NOBODY: &str = "ses_00000000000000000000000000";
 
-/// What the CLI says, on stderr, about a session it does not know.
+/// Message of the CLI about a session that it does not know, on stderr.
 pub(super) const NOT_FOUND: &str = "Session not found";
 
-/// `1.18.33` and nothing else.
+/// Parses `1.18.33`. None if there is any other output.
 pub(super) fn runtime(output: &str) -> Option<Runtime> {
     let mut lines = output.lines().map(str::trim).filter(|l| !l.is_empty());
     let (version, rest) = (lines.next()?, lines.next());
-    let numbered = version.split('.').count() >= 2
-        && version.starts_with(|c: char| c.is_ascii_digit())
-        && version
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
-    (numbered && rest.is_none()).then(|| Runtime {
-        product: "OpenCode".into(),
-        version: Version(version.to_owned()),
-    })
+    probe::runtime("OpenCode", version).filter(|_| rest.is_none())
 }
 
-pub(super) fn arguments() -> Vec<String> {
-    let args = [
-        "run", "x", "--format", "json", "--title", "rejoin", "--dir", ".", "--agent", "build",
-        "--auto", "-s", NOBODY,
-    ];
-    args.map(str::to_owned).into()
-}
-
-pub(super) fn judge(stdout: &str, stderr: &str) -> Option<String> {
-    let (stdout, stderr) = (plain(stdout), plain(stderr));
-    if stdout.contains(NOT_FOUND) || stderr.contains(NOT_FOUND) {
-        return None;
+impl Proof for OpenCode {
+    fn probe(&self) -> Vec<String> {
+        let args = [
+            "run", "x", "--format", "json", "--title", "rejoin", "--dir", ".", "--agent", "build",
+            "--auto", "-s", NOBODY,
+        ];
+        args.map(str::to_owned).into()
     }
-    // After a flag it does not know, the last line says which one.
-    let lines = stderr.lines().rev().chain(stdout.lines().rev());
-    let said = lines.map(str::trim).find(|line| !line.is_empty());
-    let why = said.unwrap_or("it printed nothing");
-    Some(
-        why.trim_start_matches("Error: ")
-            .chars()
-            .take(200)
-            .collect(),
-    )
+
+    fn judge_probe(&self, stdout: &str, stderr: &str) -> Option<String> {
+        let (stdout, stderr) = (plain(stdout), plain(stderr));
+        if stdout.contains(NOT_FOUND) || stderr.contains(NOT_FOUND) {
+            return None;
+        }
+        // After an unknown flag, the last line names it.
+        let lines = stderr.lines().rev().chain(stdout.lines().rev());
+        let said = lines.map(str::trim).find(|line| !line.is_empty());
+        let why = said.unwrap_or("it printed nothing");
+        Some(
+            why.trim_start_matches("Error: ")
+                .chars()
+                .take(200)
+                .collect(),
+        )
+    }
+
+    fn proof(&self, at: &ProofEnv<'_>) -> ProofSetup {
+        environment::proof(at)
+    }
 }
 
-/// Without colours, which the CLI also writes into files.
+/// Removes colours, which the CLI writes into files too.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -89,13 +91,16 @@ mod tests {
     #[test]
     fn a_known_flag_and_an_unknown_one() {
         let known = include_str!("../../fixtures/opencode/1.18.33/unknown_session.stderr");
-        assert_eq!(judge("", known), None);
+        assert_eq!(OpenCode.judge_probe("", known), None);
         let unknown = "opencode run [message..]\n\n  --x  [boolean]\n\nUnknown argument: zork\n";
         assert_eq!(
-            judge("", unknown).as_deref(),
+            OpenCode.judge_probe("", unknown).as_deref(),
             Some("Unknown argument: zork")
         );
-        assert_eq!(judge("", "").as_deref(), Some("it printed nothing"));
+        assert_eq!(
+            OpenCode.judge_probe("", "").as_deref(),
+            Some("it printed nothing")
+        );
     }
 
     #[test]

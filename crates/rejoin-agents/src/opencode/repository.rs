@@ -1,20 +1,23 @@
 //! Files of a repository that the CLI obeys.
 //!
-//! Measured on 1.18.33: with `OPENCODE_DISABLE_PROJECT_CONFIG=1` it starts no server, formatter, language
-//! server or tool of a repository, but runs every plugin: files in `.opencode/plugin` and `plugins`, and
-//! entries of `opencode.json` and `opencode.jsonc`, also those beneath `.opencode`. It looks for them
-//! up to the root of the checkout as git sees it (an empty `.git` on the way does not stop it), and
-//! outside of a checkout up to the root of the file system.
+//! Measured on 1.18.33: with `OPENCODE_DISABLE_PROJECT_CONFIG=1` it starts no server, formatter,
+//! language server or tool of a repository, but runs every plugin: files in `.opencode/plugin` and
+//! `plugins`, and entries of `opencode.json` and `opencode.jsonc`, including those beneath
+//! `.opencode`. It searches them up to the root of the checkout as git sees it (an empty `.git` on
+//! the way does not stop it), and outside of a checkout up to the root of the file system.
 
 use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
 
+use super::OpenCode;
+use crate::adapter::ReadHome;
+use crate::capability::{Nested, Repository};
 use crate::repository::{Guard, RepositoryConfig, RepositoryFile, RepositoryFolder, jsonc};
 
 pub(super) const DISABLE: &str = "OPENCODE_DISABLE_PROJECT_CONFIG";
 
-/// Skills in `.claude` and `.agents` are offered although the repository's configuration is disabled
-/// (1.18.33). This keeps them away, those in the user's home included.
+/// Variable that hides the skills in `.claude` and `.agents`, including those in the user's home.
+/// The CLI offers them although the repository's configuration is disabled (1.18.33).
 const DISABLE_SKILLS: &str = "OPENCODE_DISABLE_EXTERNAL_SKILLS";
 
 const CONFIGS: &[&str] = &[
@@ -24,7 +27,7 @@ const CONFIGS: &[&str] = &[
     ".opencode/opencode.jsonc",
 ];
 
-/// Read by the terminal interface alone.
+/// Files that only the terminal interface reads.
 const TERMINAL: &[&str] = &[
     "tui.json",
     "tui.jsonc",
@@ -34,12 +37,12 @@ const TERMINAL: &[&str] = &[
 
 const PLUGIN: &str = "plugin";
 
-/// Keys that only concern looks.
+/// Keys that only affect the appearance.
 const HARMLESS: &[&str] = &["$schema", "keybinds", "theme", "tui"];
 
 const PLUGINS: &[&str] = &[".opencode/plugin", ".opencode/plugins"];
 
-/// Folders of definitions that the switch keeps away.
+/// Folders of definitions that the variable disables.
 const DEFINITIONS: &[(&str, &str)] = &[
     (".opencode/agent", "defines an agent"),
     (".opencode/agents", "defines an agent"),
@@ -61,46 +64,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
     (".opencode/tools", "runs in the CLI's process"),
 ];
 
-pub(super) fn files(folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
-    let parse = |bytes: &[u8]| jsonc(bytes, &ParseOptions::default());
-    let plugins = PLUGINS
-        .iter()
-        .flat_map(|path| folder.each(path, Guard::Missing, "runs in the CLI's process"));
-    let configs = CONFIGS.iter().filter_map(|path| {
-        let found = folder.settings(path, Guard::Flags, HARMLESS, parse)?;
-        let bytes = (folder.read)(path)?;
-        let kept_away = bytes
-            .and_then(|bytes| parse(&bytes))
-            .is_ok_and(|all| !names_plugins(&all));
-        let guard = if kept_away {
-            Guard::Flags
-        } else {
-            Guard::Missing
-        };
-        Some(RepositoryFile { guard, ..found })
-    });
-    let terminal = TERMINAL.iter().filter_map(|path| {
-        let bytes = (folder.read)(path)?;
-        let harmless = bytes
-            .and_then(|bytes| parse(&bytes))
-            .is_ok_and(|all| !names_plugins(&all));
-        (!harmless).then(|| RepositoryFile {
-            path: (*path).to_owned(),
-            effects: vec!["plugin: runs in the CLI's process".to_owned()],
-            guard: Guard::Missing,
-        })
-    });
-    let definitions = DEFINITIONS
-        .iter()
-        .flat_map(|(path, effect)| folder.each(path, Guard::Flags, effect));
-    plugins
-        .chain(configs)
-        .chain(terminal)
-        .chain(definitions)
-        .collect()
-}
-
-/// Returns true if a configuration names plugins, or may do so once the CLI has replaced `{env:…}` and
+/// True if a configuration names plugins, or may do so once the CLI has replaced `{env:…}` and
 /// `{file:…}` in it.
 fn names_plugins(config: &Map<String, Value>) -> bool {
     let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty) || value.is_null();
@@ -109,7 +73,7 @@ fn names_plugins(config: &Map<String, Value>) -> bool {
         .any(|(key, value)| key.contains('{') || (key == PLUGIN && !empty(value)))
 }
 
-/// The switch of a run whose repository is trusted, or defines skills.
+/// Returns the variable for a run whose repository is trusted, or defines skills.
 pub(super) fn env(config: RepositoryConfig) -> Option<(String, String)> {
     let (name, value) = match config {
         RepositoryConfig::Ignored => return None,
@@ -119,24 +83,79 @@ pub(super) fn env(config: RepositoryConfig) -> Option<(String, String)> {
     Some((name.to_owned(), value.to_owned()))
 }
 
-/// A repository that runs `touch MARKER` in every way that the switch keeps away.
-pub(super) fn hostile(marker: &str) -> Vec<(String, String)> {
-    let run = serde_json::json!(["sh", "-c", format!("touch {marker}; cat")]);
-    let config = serde_json::json!({
-        "mcp": {"proof": {"type": "local", "command": run, "enabled": true}},
-        "formatter": {"proof": {"command": run, "extensions": [".txt"]}},
-        "lsp": {"proof": {"command": run, "extensions": [".txt"]}},
-    });
-    let tool = format!(
-        "require('fs').writeFileSync({}, ''); export default {{}}",
-        Value::from(marker)
-    );
-    [
-        (CONFIGS[0], config.to_string()),
-        (".opencode/tool/proof.ts", tool),
-    ]
-    .map(|(path, text)| (path.to_owned(), text))
-    .into()
+impl Repository for OpenCode {
+    fn repository_files(&self, folder: &RepositoryFolder<'_>) -> Vec<RepositoryFile> {
+        let parse = |bytes: &[u8]| jsonc(bytes, &ParseOptions::default());
+        let plugins = PLUGINS
+            .iter()
+            .flat_map(|path| folder.each(path, Guard::Missing, "runs in the CLI's process"));
+        let configs = CONFIGS.iter().filter_map(|path| {
+            let found = folder.settings(path, Guard::Flags, HARMLESS, parse)?;
+            let bytes = (folder.read)(path)?;
+            let kept_away = bytes
+                .and_then(|bytes| parse(&bytes))
+                .is_ok_and(|all| !names_plugins(&all));
+            let guard = if kept_away {
+                Guard::Flags
+            } else {
+                Guard::Missing
+            };
+            Some(RepositoryFile { guard, ..found })
+        });
+        let terminal = TERMINAL.iter().filter_map(|path| {
+            let bytes = (folder.read)(path)?;
+            let harmless = bytes
+                .and_then(|bytes| parse(&bytes))
+                .is_ok_and(|all| !names_plugins(&all));
+            (!harmless).then(|| RepositoryFile {
+                path: (*path).to_owned(),
+                effects: vec!["plugin: runs in the CLI's process".to_owned()],
+                guard: Guard::Missing,
+            })
+        });
+        let definitions = DEFINITIONS
+            .iter()
+            .flat_map(|(path, effect)| folder.each(path, Guard::Flags, effect));
+        plugins
+            .chain(configs)
+            .chain(terminal)
+            .chain(definitions)
+            .collect()
+    }
+
+    fn nested(&self) -> Option<Nested> {
+        None
+    }
+
+    /// Every run already names the memory file of the working folder.
+    fn unread_memory(&self, is_workdir: bool) -> &'static [&'static [&'static str]] {
+        if is_workdir { &[] } else { &[&["AGENTS.md"]] }
+    }
+
+    fn displaced_memory(&self, _read: ReadHome<'_>) -> Option<String> {
+        None
+    }
+
+    /// Returns the files of a repository that runs `touch MARKER` in every way that the variable
+    /// disables.
+    fn hostile_repository(&self, marker: &str) -> Vec<(String, String)> {
+        let run = serde_json::json!(["sh", "-c", format!("touch {marker}; cat")]);
+        let config = serde_json::json!({
+            "mcp": {"proof": {"type": "local", "command": run, "enabled": true}},
+            "formatter": {"proof": {"command": run, "extensions": [".txt"]}},
+            "lsp": {"proof": {"command": run, "extensions": [".txt"]}},
+        });
+        let tool = format!(
+            "require('fs').writeFileSync({}, ''); export default {{}}",
+            Value::from(marker)
+        );
+        [
+            (CONFIGS[0], config.to_string()),
+            (".opencode/tool/proof.ts", tool),
+        ]
+        .map(|(path, text)| (path.to_owned(), text))
+        .into()
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +183,7 @@ mod tests {
                 ("AGENTS.md", "memory"),
             ],
             false,
-            files,
+            |folder| OpenCode.repository_files(folder),
         );
         insta::assert_snapshot!(shown, @r#"
         .opencode/plugin/evil.js [Missing] runs in the CLI's process
@@ -178,7 +197,11 @@ mod tests {
 
     #[test]
     fn a_key_that_the_cli_completes_may_be_a_plugin() {
-        let guarded = |text: &str| found(&[("opencode.json", text)], true, files);
+        let guarded = |text: &str| {
+            found(&[("opencode.json", text)], true, |folder| {
+                OpenCode.repository_files(folder)
+            })
+        };
         assert!(guarded(r#"{"plu{env:X}gin":["evil"]}"#).contains("Missing"));
         assert!(guarded(r#"{"plugin":[],"model":"x"}"#).contains("Flags"));
         assert!(guarded(r#"{"\u0070lugin":["x"]}"#).contains("Missing"));

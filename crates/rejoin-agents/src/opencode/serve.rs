@@ -1,38 +1,40 @@
-//! A turn that asks, or whose process is kept for the next. `run` can do neither, so the CLI's server is
-//! started, and a hidden command of rejoin (the bridge, `rejoin/src/opencode_bridge.rs`) speaks with it
-//! over loopback: it is told what to do in its first line of stdin, prints what the server reports as
-//! lines, and takes answers, and further turns, as further lines. Here are the words of both sides.
+//! Protocol of turns that ask, or whose process is kept for the next turn. `run` can do neither, so
+//! rejoin starts the CLI's server. A hidden command of rejoin (the bridge,
+//! `rejoin/src/opencode_bridge.rs`) talks to it over loopback: it receives its order in the first
+//! line of stdin, prints the server's events as lines, and accepts answers and further turns as
+//! further lines. This file defines the messages of both sides.
 //!
-//! Measured on 1.18.33. `opencode acp` was left: it cannot be asked questions, a denial ends the turn
-//! without a word, and its usage is that of the last step alone.
+//! Measured on 1.18.33. `opencode acp` is not used: it does not pass on questions, a denial ends
+//! the turn without a message, and it reports the usage of the last step only.
 
 use rejoin_core::{PermissionMode, TurnPlan};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::command::{self, Scene, agent, prompt};
+use super::command::{self, LaunchContext, agent, prompt};
 use super::permission;
 use crate::denial::NOT_ALLOWED;
 use crate::order::{CommandSpec, RunOrder};
 use crate::session::text_mark;
 
-mod desk;
-mod stay;
+mod pending;
+mod turn_end;
 
-pub use desk::{Desk, Pending};
-pub(super) use stay::Stays;
+pub use pending::PendingRequests;
+pub(super) use turn_end::TurnEnd;
 
-/// The hidden command.
+/// Name of the hidden command.
 pub const BRIDGE: &str = "opencode-bridge";
 
-/// Printed by the bridge itself: which session it is, and that there is nothing more to come.
+/// Lines that the bridge itself prints: the id of the session, and the end of the turn.
 pub const SESSION: &str = "rejoin.session";
+/// Type of the line that ends the output of a run.
 pub const END: &str = "rejoin.end";
 
-/// What the bridge says on stderr of a server that could not be had.
+/// Message of the bridge on stderr if the server did not start.
 pub const NO_SERVER: &str = "opencode serve did not come up";
 
-/// Port 0: any that is free.
+/// Arguments of the server. Port 0 selects any free port.
 const FLAGS: &[&str] = &[
     "serve",
     "--hostname",
@@ -42,44 +44,47 @@ const FLAGS: &[&str] = &[
     "--mdns=false",
 ];
 
-/// What is told to whoever reads the run.
+/// Dialogue data of the run: requests go to a person, or the bridge decides.
 const ASKS: &str = "serve";
 pub(super) const ASKS_NOBODY: &str = "serve, alone";
 
 const GUARD: &str = include_str!("guard.js");
-/// Beneath the CLI's home. Another content needs another name.
+/// Path of the plugin beneath the CLI's home. Another content needs another name.
 const GUARD_FILE: &str = "rejoin/guard-1.js";
 pub(super) const GUARD_TOLD: &str = "REJOIN_OPENCODE_GUARD";
 
-/// A turn: the first line, and each further one that is no answer.
+/// A turn: the first line, and each further line that is not an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServeOrder {
+    /// Working folder.
     pub folder: String,
-    /// The session to go on with; none: a new one.
+    /// Session to resume. None: a new session.
     pub session: Option<String>,
-    /// With a copy of it.
+    /// True if a copy of the session is resumed.
     pub fork: bool,
-    /// The body of the request for a new session.
+    /// Body of the request for a new session.
     pub begin: Value,
-    /// The body of the request that holds the prompt.
+    /// Body of the request with the prompt.
     pub prompt: Value,
-    pub decides: Decides,
-    /// Said to what is asked when nobody is there, or not any more: stdin was closed.
+    /// Side that decides about permission requests.
+    pub decides: OpenRequestPolicy,
+    /// Answer to requests if no person is available, or stdin was closed meanwhile.
     pub nobody: String,
 }
 
-/// Who decides what the rules leave open.
+/// Decision about requests that the rules leave open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Decides {
-    /// Whoever writes to stdin.
+pub enum OpenRequestPolicy {
+    /// A person decides, on stdin.
     Person,
+    /// No person is available: requests are denied.
     Nobody,
     /// Everything is allowed.
     Yes,
 }
 
-impl Decides {
+impl OpenRequestPolicy {
     fn of(mode: PermissionMode) -> Self {
         match mode {
             PermissionMode::Ask => Self::Person,
@@ -89,23 +94,29 @@ impl Decides {
     }
 }
 
-/// Each other line.
+/// An answer: each line that is not a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServeAnswer {
+    /// Kind of the request that the answer is for.
     pub to: AnswerTo,
+    /// Id of the request.
     pub id: String,
+    /// Body of the HTTP request that answers it.
     pub body: Value,
 }
 
+/// Kind of a request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerTo {
+    /// Permission for a tool call.
     Permission,
+    /// Question to a person.
     Question,
 }
 
 impl AnswerTo {
-    /// As the server's addresses begin.
+    /// Returns the first part of the server's path.
     pub fn path(self) -> &'static str {
         match self {
             Self::Permission => "permission",
@@ -114,13 +125,14 @@ impl AnswerTo {
     }
 }
 
-/// Everything is said again on every run, as in `run`: the agent and its rules, the model.
+/// Builds the command. As with `run`, every run passes everything again: the agent, its rules and
+/// the model.
 pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
     let mut args: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
     args.extend(order.extra_args.iter().cloned());
     let text = prompt(order);
     let agent = agent(order);
-    let asks = order.envelope.mode == PermissionMode::Ask;
+    let asks = order.permissions.mode == PermissionMode::Ask;
     let mut body = json!({"agent": agent, "parts": [{"type": "text", "text": text}]});
     if let Some(model) = order.model {
         let (provider, model) = model.split_once('/').unwrap_or((model, ""));
@@ -133,10 +145,10 @@ pub(super) fn command(order: &RunOrder<'_>) -> CommandSpec {
             TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => None,
         },
         fork: false,
-        // Without a title it costs one more request.
+        // Without a title a session costs one more request.
         begin: json!({"title": "rejoin"}),
         prompt: body,
-        decides: Decides::of(order.envelope.mode),
+        decides: OpenRequestPolicy::of(order.permissions.mode),
         nobody: NOT_ALLOWED.to_owned(),
     };
     CommandSpec {
@@ -165,13 +177,13 @@ pub(super) fn forked(mut resume: CommandSpec) -> Option<CommandSpec> {
 }
 
 fn env(order: &RunOrder<'_>, agent: &str) -> Vec<(String, String)> {
-    if order.envelope.mode != PermissionMode::Ask {
+    if order.permissions.mode != PermissionMode::Ask {
         return command::env(order);
     }
-    let mut rules = permission::rules_in_dialogue(order.envelope, order.asks);
-    // Given back by the plugin, if that is there.
+    let mut rules = permission::rules_in_dialogue(order.permissions, order.asks);
+    // The plugin restores this rule, if it is loaded.
     let bash = rules.withhold("bash");
-    let scene = Scene {
+    let scene = LaunchContext {
         agent,
         rules: &rules,
         folder: order.folder,
@@ -182,14 +194,14 @@ fn env(order: &RunOrder<'_>, agent: &str) -> Vec<(String, String)> {
         memory: order.memory,
     };
     let mut variables = scene.variables();
-    // As written: the order of rules counts.
+    // Unparsed, because the order of rules counts.
     let bash = bash.unwrap_or_else(|| "null".to_owned());
     let told = format!(r#"{{"agent":{},"bash":{bash}}}"#, Value::from(agent));
     variables.push((GUARD_TOLD.to_owned(), told));
     variables
 }
 
-/// A file as an address.
+/// Formats a path as a `file:` address.
 fn address(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
     let escaped = path.bytes().map(|byte| {

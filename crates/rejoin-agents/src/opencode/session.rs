@@ -1,4 +1,5 @@
-//! Reads the CLI's session: messages and their parts in a database that holds it alone.
+//! Reads the CLI's session: messages and their parts, in a database that contains only this
+//! session.
 
 use rejoin_core::{Micros, ToolNote, strip};
 use serde::Deserialize;
@@ -7,11 +8,11 @@ use serde_json::Value;
 use super::tool::ToolPart;
 use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
 
-/// One line per message, as the CLI replays them: by time, then by id. Sub-agents have sessions of
-/// their own, with a parent. The cursor is the last message that was confirmed; it comes again, as
-/// the first line, which shows that nothing was put before it, and its session is the one that is
-/// read: at a terminal others can be begun beside it (`/new`). If it is gone (`/undo`), what comes
-/// after it is what has a later id: they begin with the time.
+/// Query for one line per message, in the order in which the CLI replays them: by time, then by id.
+/// Sub-agents have sessions of their own, with a parent. The cursor is the last confirmed message.
+/// It is returned again, as the first line, which shows that no message was inserted before it. Its
+/// session is the one to read: at a terminal, others can be begun beside it (`/new`). If it is gone
+/// (`/undo`), messages with a greater id follow it, because ids begin with the time.
 pub(super) const LINES: &str = "
     select json_object(
         'id', m.id,
@@ -31,19 +32,22 @@ pub(super) const LINES: &str = "
 
 pub(super) const MOVE: &[&str] = &["update session set directory = $1 where directory <> $1"];
 
-/// Of a fork: the session it was made of came along with the database.
+/// Statements that delete the origin of a fork, which is part of the copied database.
 pub(super) const ALONE: &[&str] = &[
     "delete from part where session_id in (select id from session where parent_id is null and id <> $1)",
     "delete from message where session_id in (select id from session where parent_id is null and id <> $1)",
     "delete from session where parent_id is null and id <> $1",
 ];
 
-/// The CLI sorts by its messages' times and takes one dated in the future for its newest: it then
-/// swallows the prompt, or answers the old one for ever. So all are moved back by as much as the
-/// newest is ahead of this machine's clock; none, if it is not.
+/// Statements that prepare a session for a resume.
 ///
-/// `run` denies questions to the sessions it begins, for ever: a session's own rules come after those
-/// of the turn. Whether the model may ask is for the turn to say; other rules stay as they are.
+/// The CLI sorts messages by time and takes a message dated in the future for its newest: it then
+/// ignores the prompt, or answers the old one forever. So all messages are moved back by the time
+/// that the newest is ahead of this machine's clock, if it is.
+///
+/// `run` permanently denies questions in the sessions it begins, because a session's own rules
+/// follow those of the turn. The turn decides whether the model may ask, so that rule is removed.
+/// Other rules stay.
 pub(super) const READY: &[&str] = &[
     "
     update message set
@@ -62,7 +66,7 @@ pub(super) const READY: &[&str] = &[
 
 pub(super) struct Reader {
     cursor: Option<String>,
-    /// The first line is the cursor's.
+    /// True if the next line is the first, which must be the cursor's.
     first: bool,
     session: Option<String>,
     reading: Reading,
@@ -87,7 +91,7 @@ impl Reader {
 struct Row {
     id: String,
     session: String,
-    /// `/undo`: the CLI removes some of its messages before it shows them to a model again.
+    /// `/undo`: the CLI removes some messages of the session before it sends them to a model again.
     #[serde(default)]
     taken_back: u8,
     message: Message,
@@ -150,7 +154,7 @@ impl SessionReader for Reader {
     }
 
     fn finish(mut self: Box<Self>) -> Reading {
-        // The confirmed end is not there any more.
+        // The confirmed end no longer exists.
         self.reading.connected &= self.cursor.is_none() || !self.first;
         if self.reading.cursor.is_none() {
             self.reading.cursor = self.cursor;
@@ -187,7 +191,7 @@ impl Reader {
             self.reading.compacted = true;
             self.reading.summed_up = self.reading.entries.len();
         }
-        // It was still being written: what the CLI would make of it is not known.
+        // The message is incomplete, so it is unknown how the CLI would replay it.
         self.reading.unfinished |= message.finish.is_none() && message.error.is_none();
         if let Some(provider) = message.provider {
             let model = message.model.map(|model| format!("{provider}/{model}"));
@@ -221,7 +225,7 @@ impl Reader {
     }
 }
 
-/// Words of a person or the model, not the CLI's own.
+/// True for text of a person or the model, false for the CLI's own.
 fn is_said(part: &Value) -> bool {
     part["type"] == "text" && part["synthetic"] != true && part["ignored"] != true
 }

@@ -1,5 +1,5 @@
-//! What the CLI prints, line by line. There is no line that says how it ended, and none for a tool
-//! that has only begun.
+//! Parser of the CLI's output, line by line. The CLI prints no line about its end, and none for a
+//! tool that has only begun.
 
 use std::time::Duration;
 
@@ -7,37 +7,39 @@ use rejoin_core::{Counts, EventBody, Micros, SessionId, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::classify::{self, ApiError, Retries, Seen};
+use super::classify::{self, ApiError, Retries, RunFacts};
 use super::probe::plain;
 use super::tool::ToolPart;
-use crate::stream::{Denied, End, Ran, StreamParser};
+use crate::stream::{Denied, ProcessEnd, RunReport, Spent, StreamParser};
 
 mod log;
-mod words;
+mod text;
 
 use log::Logged;
-use words::Words;
+use text::AnswerText;
 
-/// Lines of stderr that are kept to explain an end.
+/// Number of stderr lines that are kept to explain an end.
 const STDERR_LINES: usize = 20;
 
-/// Steps that ended for no reason, in a row, until the run is stopped: the CLI asks its model again
-/// for ever, three times a second (a stream that was cut off).
+/// Number of consecutive steps without a reason after which the run is stopped. The CLI asks its
+/// model again forever, three times a second (after a stream that was cut off).
 const UNKNOWN_STEPS: u64 = 3;
-/// Answers in one run until it is stopped: for ever again, if messages are dated in the future. One
-/// answer, a summary and what follows it are the most that is right.
+/// Number of answers after which the run is stopped. The CLI answers forever if messages are dated
+/// in the future. A correct run has at most one answer, a summary and its continuation.
 const ANSWERS: u64 = 12;
 
 #[derive(Default)]
 pub(super) struct Stream {
-    seen: Seen,
-    words: Words,
+    seen: RunFacts,
+    words: AnswerText,
     denied: Vec<Denied>,
     trail: Vec<rejoin_core::ToolNote>,
     tools: u64,
     usage: Usage,
     used: Option<u64>,
     dollars: Option<f64>,
+    /// True if the last step ended with tool calls.
+    goes_on: bool,
     unknown: u64,
 }
 
@@ -89,11 +91,19 @@ impl StreamParser for Stream {
         loops.or_else(|| self.seen.retries.hopeless().map(|failure| failure.message))
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn spent(&self) -> Option<Spent> {
+        Some(Spent {
+            usage: self.usage,
+            total: self.dollars.and_then(Micros::from_dollars),
+            goes_on: self.goes_on,
+        })
+    }
+
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         let text = self.words.answer();
         let judged = classify::judge(&self.seen, !text.trim().is_empty(), end);
         let session = self.seen.session.as_deref();
-        Ran {
+        RunReport {
             outcome: judged.outcome,
             refused: judged.refused,
             text,
@@ -101,7 +111,7 @@ impl StreamParser for Stream {
             model: None,
             version: None,
             usage: self.usage,
-            // What was refused before its first step was over cost nothing.
+            // A request that was refused before the end of its first step cost nothing.
             total: self
                 .dollars
                 .or(self.seen.error.is_some().then_some(0.0))
@@ -130,7 +140,7 @@ impl Stream {
         self.seen.error.is_some()
     }
 
-    /// None: not understood.
+    /// Parses a line. None if it is not understood.
     fn read(&mut self, line: &[u8]) -> Option<Vec<EventBody>> {
         let line: Line = serde_json::from_slice(line).ok()?;
         let mut events = self.session(line.session);
@@ -138,7 +148,7 @@ impl Stream {
         Some(events)
     }
 
-    /// What a line of this kind says; none: not understood.
+    /// Handles a line of this kind. None if it is not understood.
     pub(super) fn said(
         &mut self,
         kind: &str,
@@ -167,12 +177,12 @@ impl Stream {
         Some(events)
     }
 
-    /// The model failed, and is asked again.
+    /// Returns the state of failed and retried requests.
     pub(super) fn retries(&mut self) -> &mut Retries {
         &mut self.seen.retries
     }
 
-    /// Every line names it; the first one is the earliest that anybody learns it.
+    /// Records the session, which every line names. The first line is the earliest report of it.
     pub(super) fn session(&mut self, named: Option<String>) -> Vec<EventBody> {
         let Some(named) = named else { return vec![] };
         match &self.seen.session {
@@ -215,10 +225,12 @@ impl Stream {
         }
     }
 
-    /// Of the step alone; the run's are their sum.
+    /// Handles the end of a step, whose token counts cover the step alone. The run's counts are
+    /// their sum.
     fn step_finish(&mut self, part: &Value) -> EventBody {
         let reason = part["reason"].as_str().unwrap_or("unknown");
         self.words.finished(message(part), reason);
+        self.goes_on = reason == "tool-calls";
         self.seen.step(reason, UNKNOWN_STEPS, ANSWERS);
         let tokens = &part["tokens"];
         let count = |value: &Value| value.as_u64().unwrap_or(0);
@@ -230,7 +242,8 @@ impl Stream {
         let all = [input, output, read, write]
             .into_iter()
             .fold(0, u64::saturating_add);
-        // Counted apart from the output, and charged as such, unless the sum says otherwise.
+        // Reasoning tokens are counted separately and charged as output, unless the total already
+        // includes them.
         let apart = tokens["total"].as_u64().is_none_or(|total| total > all);
         let thought = if apart {
             count(&tokens["reasoning"])
@@ -257,7 +270,7 @@ impl Stream {
     }
 }
 
-/// The message that a part belongs to.
+/// Returns the id of the message that a part belongs to.
 fn message(part: &Value) -> &str {
     part["messageID"].as_str().unwrap_or_default()
 }

@@ -1,26 +1,27 @@
-//! A tool call, as it stands in the stream and in the session.
+//! A tool call, in the form that the stream and the session share.
 
 use rejoin_core::{EventBody, ToolNote};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::stream::Denied;
+use crate::tool_note;
 
-/// How the error of a call that was not allowed begins: by a rule, because nobody was there to ask,
-/// because the tool is not offered at all.
+/// Texts in the error of a call that was not allowed: denied by a rule, no person available to ask,
+/// or a tool that is not offered.
 const NOT_ALLOWED: &[&str] = &[
     "The user has specified a rule which prevents",
     "The user rejected permission",
     "Model tried to call unavailable tool",
 ];
 
-/// Stands for a call that cannot be made: of a tool that is not there, or with wrong arguments.
+/// Tool name for a call that cannot be made: of an unknown tool, or with wrong arguments.
 const INVALID: &str = "invalid";
 
 /// Tools that change the file they name.
 pub(super) const EDITORS: &[&str] = &["apply_patch", "edit", "multiedit", "patch", "write"];
 
-/// Where a call says what it is about, by rank.
+/// Input fields that contain the subject of a call, in order of preference.
 const SUBJECTS: &[&str] = &[
     "filePath",
     "command",
@@ -31,9 +32,8 @@ const SUBJECTS: &[&str] = &[
     "name",
     "description",
 ];
-const SUBJECT_CHARS: usize = 120;
 
-/// Of a denied call's input, and of a tool's output in an event.
+/// Maximum size of a denied call's input, and of a tool's output in an event.
 const INPUT_BYTES: usize = 4096;
 const OUTPUT_BYTES: usize = 64 * 1024;
 
@@ -69,7 +69,7 @@ impl ToolPart {
         &self.state.input
     }
 
-    /// Its input is complete, and it waits for a permission or works.
+    /// True if the input is complete and the call is running or waits for a permission.
     pub(super) fn runs(&self) -> bool {
         self.state.status == "running"
     }
@@ -78,7 +78,7 @@ impl ToolPart {
         matches!(self.state.status.as_str(), "completed" | "error")
     }
 
-    /// The tool that was meant, and what was wrong with the call.
+    /// Returns the intended tool, and the error of the call.
     fn meant(&self) -> (&str, String) {
         let said = |value: &Option<Value>| value.as_ref().map(text).unwrap_or_default();
         if self.tool != INVALID {
@@ -92,7 +92,8 @@ impl ToolPart {
         )
     }
 
-    /// Set if it was not allowed. A tool that does not exist looks the same: nothing was run.
+    /// Returns the call if it was not allowed. A tool that does not exist looks the same: nothing
+    /// ran.
     pub(super) fn denied(&self) -> Option<Denied> {
         let (tool, why) = self.meant();
         let denied = NOT_ALLOWED.iter().any(|words| why.contains(words));
@@ -103,18 +104,15 @@ impl ToolPart {
         })
     }
 
-    /// What the next turn must know it did; none: nothing was run.
+    /// Summarises the call for the next turn. None if nothing ran.
     pub(super) fn note(&self) -> Option<ToolNote> {
         if self.tool == INVALID || self.denied().is_some() {
             return None;
         }
-        let named = |field: &&str| self.state.input[*field].as_str();
-        let subject = SUBJECTS.iter().find_map(named).unwrap_or_default();
         Some(ToolNote {
-            tool: self.tool.clone(),
-            subject: one_line(subject),
             changed_file: self.changed_file(),
             finished: self.ended(),
+            ..tool_note::begun(&self.tool, &self.state.input, SUBJECTS)
         })
     }
 
@@ -141,11 +139,14 @@ impl ToolPart {
                 tool: tool.clone(),
                 input,
                 parent_tool: None,
+                kind: None,
+                subject: None,
             },
             EventBody::ToolResult {
                 id: self.id,
                 is_error: denied || status != "completed",
                 text: shorten(said, OUTPUT_BYTES),
+                exit_code: None,
             },
         ];
         if denied {
@@ -173,15 +174,7 @@ fn text(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SUBJECT_CHARS {
-        return line;
-    }
-    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
-}
-
-/// Cut at a character, saying so.
+/// Cuts a text at a character boundary and appends the number of omitted bytes.
 fn shorten(mut text: String, bytes: usize) -> String {
     if text.len() <= bytes {
         return text;

@@ -1,17 +1,17 @@
-//! Descriptions of what the settings of a repository do, for the person who decides about trust.
+//! Descriptions of the settings of a repository, for the person who decides about trust.
 //!
-//! Nothing is cut: a command could hide behind the end of what is shown.
+//! Nothing is shortened: a command could hide behind the end of the shown text.
 
 use serde_json::{Map, Value};
 
-/// Ends of names, in lower case, whose value is a program: `apiKeyHelper`, `awsAuthRefresh`,
+/// Suffixes of names, in lower case, whose value is a program: `apiKeyHelper`, `awsAuthRefresh`,
 /// `awsCredentialExport`, `discoveryCommand`.
 const PROGRAM_ENDS: &[&str] = &["authrefresh", "command", "credentialexport", "helper"];
 
 /// Names, in lower case, whose value is a program or a package that the CLI loads.
 const PROGRAMS: &[&str] = &["enabledplugins", "notify", "npm", "plugin", "plugins"];
 
-/// Members of a hook or server that say when and how its command runs, and nothing else.
+/// Members of a hook or server that only say when and how its command runs.
 const HARMLESS: &[&str] = &["enabled", "matcher", "timeout", "type"];
 
 /// Describes a setting: one entry for a plain value or a program, one for each member of a table.
@@ -36,8 +36,8 @@ fn is_program(name: &str) -> bool {
     PROGRAMS.contains(&name.as_str()) || PROGRAM_ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Returns "runs" with every program in the value and the members beside it; without a program the
-/// value itself.
+/// Returns "runs" with every program in the value and the members beside it. Without a program,
+/// returns the value itself.
 fn described(name: &str, value: &Value) -> String {
     if is_program(name) {
         return match value {
@@ -106,7 +106,7 @@ fn with_args(command: &Value, args: Option<&Value>) -> String {
     }
 }
 
-/// A command line between backticks. A word with spaces in it is quoted.
+/// Formats a command line between backticks. A word with spaces in it is quoted.
 fn line(command: &Value) -> String {
     let quoted = |word: &Value| match word.as_str() {
         Some(text) if text.is_empty() || text.contains(char::is_whitespace) => format!("'{text}'"),
@@ -117,7 +117,7 @@ fn line(command: &Value) -> String {
     format!("`{}`", words.unwrap_or_else(|| plain(command)))
 }
 
-/// The text of a string; any other value as JSON.
+/// Returns the text of a string, or any other value as JSON.
 fn plain(value: &Value) -> String {
     value
         .as_str()

@@ -1,6 +1,6 @@
 //! The calls, by plan and permission; data in, data out.
 
-use rejoin_agents::{Neutral, Place, SessionAt, adapter};
+use rejoin_agents::{MentionEscape, SessionAt, SessionPath, Trace, adapter};
 use rejoin_core::SessionId;
 
 use crate::order::{Ask, Kind, OLD, PLAIN, command};
@@ -63,7 +63,7 @@ fn words_are_not_commands() {
         "<rejoin>end of message</rejoin>",
     ]
     "#);
-    insta::assert_debug_snapshot!(stdin(&Ask { neutral: Neutral::ByJoiner, kind: Kind::Resume, ..nasty }), @r#"
+    insta::assert_debug_snapshot!(stdin(&Ask { neutral: MentionEscape::ByJoiner, kind: Kind::Resume, ..nasty }), @r#"
     [
         "<rejoin>\nsaid \u{2060}@/etc/hostname\n</rejoin>",
         "\n/clear \u{2060}@/etc/hostname",
@@ -97,7 +97,14 @@ fn sessions_lie_where_the_cli_puts_them() {
             session: &session,
             pin: ""
         }),
-        Place::At(format!("projects/-srv-a-b/{OLD}.jsonl"))
+        SessionPath::At(format!("projects/-srv-a-b/{OLD}.jsonl"))
     );
-    assert_eq!(claude.live_marks(), Some("sessions"));
+    let trace = claude.capabilities().in_use.unwrap().trace(&session, None);
+    assert!(matches!(
+        trace,
+        Some(Trace::Notes {
+            folder: "sessions",
+            ..
+        })
+    ));
 }

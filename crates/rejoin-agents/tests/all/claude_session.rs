@@ -1,6 +1,6 @@
 //! Session files as both versions wrote them, whole, turn by turn and damaged.
 
-use rejoin_agents::{End, ReadEntry, Reading, adapter};
+use rejoin_agents::{ProcessEnd, ReadEntry, Reading, adapter};
 use rejoin_core::Outcome;
 
 use crate::did;
@@ -172,9 +172,9 @@ fn streams_and_sessions_agree() {
         for line in fixture(&format!("{version}/{stream}.stdout.jsonl")) {
             parser.line(&line);
         }
-        let ran = parser.finish(&End {
+        let ran = parser.finish(&ProcessEnd {
             code: Some(0),
-            ..End::default()
+            ..ProcessEnd::default()
         });
         assert_eq!(ran.outcome, Outcome::Succeeded, "{version} {stream}");
         assert_eq!(

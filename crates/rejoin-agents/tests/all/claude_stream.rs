@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rejoin_agents::{End, EndCause, Ran, adapter};
+use rejoin_agents::{EndCause, ProcessEnd, RunReport, adapter};
 use rejoin_core::{EventBody, SessionId};
 
 fn folder(version: &str) -> String {
@@ -23,7 +23,7 @@ fn bytes(version: &str, name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/{name}.stdout.jsonl", folder(version))).unwrap()
 }
 
-fn run(bytes: &[u8], end: &End) -> (Vec<EventBody>, Vec<String>, Ran) {
+fn run(bytes: &[u8], end: &ProcessEnd) -> (Vec<EventBody>, Vec<String>, RunReport) {
     let mut parser = adapter("claude").unwrap().parser();
     let (mut events, mut answers) = (vec![], vec![]);
     for line in bytes.split(|b| *b == b'\n') {
@@ -50,14 +50,14 @@ fn run(bytes: &[u8], end: &End) -> (Vec<EventBody>, Vec<String>, Ran) {
 }
 
 /// The end each capture had: killed ones by a signal, the others by themselves.
-fn end(name: &str) -> End {
+fn end(name: &str) -> ProcessEnd {
     let killed = name.starts_with("killed") || name.starts_with("SIGTERM") || name == "SIGINT_slow";
     let failed =
         name.starts_with("api_error") || name == "unknown_session" || name == "SIGINT_sleep";
-    End {
+    ProcessEnd {
         code: (!killed).then_some(i32::from(failed)),
         signal: killed.then_some(9),
-        ..End::default()
+        ..ProcessEnd::default()
     }
 }
 
@@ -172,13 +172,13 @@ fn tokens_of_sub_agents_count() {
 
 #[test]
 fn another_session_than_the_one_asked_for_is_refused() {
-    let asked = End {
+    let asked = ProcessEnd {
         asked_session: SessionId::new("other").ok(),
         ..end("simple_turn")
     };
     assert!(run(&bytes("2.1.197", "simple_turn"), &asked).2.refused);
     let id = "b731fd0c-68de-4452-a02a-ef7d040b8069";
-    let same = End {
+    let same = ProcessEnd {
         asked_session: SessionId::new(id).ok(),
         ..end("simple_turn")
     };
@@ -197,7 +197,7 @@ fn strange_lines_are_kept_as_they_are() {
         b"null",
         b"{\"type\":7}",
     ];
-    let (events, _, ran) = run(&strange.join(&b'\n'), &End::default());
+    let (events, _, ran) = run(&strange.join(&b'\n'), &ProcessEnd::default());
     assert!(events.iter().all(|e| e.kind() == "raw"));
     assert_eq!(ran.unknown_lines, strange.len() as u64);
 }
@@ -209,9 +209,9 @@ fn a_limit_says_when_it_ends() {
 {"type":"result","subtype":"success","is_error":true,"num_turns":1,"api_error_status":429,"result":"You have no more"}"#;
     let (events, _, ran) = run(
         lines,
-        &End {
+        &ProcessEnd {
             code: Some(1),
-            ..End::default()
+            ..ProcessEnd::default()
         },
     );
     let notice = EventBody::warning("The five hour limit is reached, resets 2025-11-15 15:00 UTC.");
@@ -228,7 +228,7 @@ fn a_limit_says_when_it_ends() {
 fn requests_of_another_kind_get_an_error() {
     let line =
         br#"{"type":"control_request","request_id":"r1","request":{"subtype":"mcp_message"}}"#;
-    let (_, answers, _) = run(line, &End::default());
+    let (_, answers, _) = run(line, &ProcessEnd::default());
     assert_eq!(answers.len(), 1);
     assert!(answers[0].contains(r#""subtype":"error""#) && answers[0].contains("r1"));
 }
@@ -238,7 +238,7 @@ fn long_output_of_a_tool_is_shortened_in_the_event() {
     let long = "é".repeat(100_000);
     let line = serde_json::json!({"type": "user", "message": {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "t", "content": long}]}});
-    let (events, _, _) = run(line.to_string().as_bytes(), &End::default());
+    let (events, _, _) = run(line.to_string().as_bytes(), &ProcessEnd::default());
     let [EventBody::ToolResult { text, .. }] = &events[..] else {
         panic!("{events:?}")
     };
@@ -254,10 +254,10 @@ fn a_cut_stream_is_never_success() {
             .find("\"subtype\":\"success\"")
             .unwrap();
         for cut in [result, result / 2, 10, 0] {
-            let torn = End {
+            let torn = ProcessEnd {
                 torn: true,
                 code: Some(0),
-                ..End::default()
+                ..ProcessEnd::default()
             };
             let (_, _, ran) = run(&whole[..cut], &torn);
             assert_ne!(
@@ -265,9 +265,9 @@ fn a_cut_stream_is_never_success() {
                 rejoin_core::Outcome::Succeeded,
                 "{version} {cut}"
             );
-            let unseen = End {
+            let unseen = ProcessEnd {
                 cause: EndCause::Unseen,
-                ..End::default()
+                ..ProcessEnd::default()
             };
             let (_, _, ran) = run(&whole[..cut], &unseen);
             assert!(
@@ -281,14 +281,14 @@ fn a_cut_stream_is_never_success() {
 mod any {
     use proptest::prelude::*;
 
-    use super::{End, bytes, run};
+    use super::{ProcessEnd, bytes, run};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
 
         #[test]
         fn bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            run(&bytes, &End::default());
+            run(&bytes, &ProcessEnd::default());
         }
 
         #[test]
@@ -304,9 +304,9 @@ mod any {
                 stream[at] = byte;
             }
             let at = drop.index(stream.len());
-            run(&stream, &End::default());
-            run(&stream[at..], &End::default());
-            run(&stream[..at], &End { torn: true, ..End::default() });
+            run(&stream, &ProcessEnd::default());
+            run(&stream[at..], &ProcessEnd::default());
+            run(&stream[..at], &ProcessEnd { torn: true, ..ProcessEnd::default() });
         }
 
         /// Values of another kind where the CLI has a number, a text or a list.
@@ -325,7 +325,7 @@ mod any {
             let rest = &lines[at][colon..];
             let end = rest.find([',', '}']).unwrap_or(rest.len());
             lines[at] = format!("{}{value}{}", &lines[at][..colon], &rest[end..]);
-            run(lines.join("\n").as_bytes(), &End::default());
+            run(lines.join("\n").as_bytes(), &ProcessEnd::default());
         }
     }
 }

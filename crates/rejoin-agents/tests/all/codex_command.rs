@@ -1,7 +1,7 @@
 //! The calls, by plan and permission; data in, data out.
 
-use rejoin_agents::{ChosenBy, Moving, Place, SessionAt, adapter, text_mark};
-use rejoin_core::{Envelope, PermissionMode, SessionId};
+use rejoin_agents::{ChosenBy, Moving, SessionAt, SessionPath, Trace, adapter, text_mark};
+use rejoin_core::{PermissionMode, Permissions, SessionId};
 
 use crate::order::{Ask, Kind, PLAIN, command};
 
@@ -38,14 +38,15 @@ fn each_plan_names_its_session() {
 fn permissions_are_said_again_on_a_resume() {
     let servers = ["files".to_owned()];
     let of = |mode, deny: &[&str]| {
-        let envelope = Envelope {
+        let permissions = Permissions {
             mode,
             tools: None,
             deny_tools: deny.iter().map(|&d| d.to_owned()).collect(),
+            commands: false,
         };
         let ask = Ask {
             kind: Kind::Resume,
-            envelope: &envelope,
+            permissions: &permissions,
             servers: &servers,
             model: None,
             ..CODEX
@@ -91,10 +92,11 @@ fn sessions_lie_where_the_cli_puts_them() {
         session: &session,
         pin: "",
     };
-    let Place::Find {
+    let SessionPath::Find {
         folders,
         begins,
         ends,
+        ..
     } = codex.place(&at)
     else {
         panic!("at a fixed place");
@@ -102,12 +104,12 @@ fn sessions_lie_where_the_cli_puts_them() {
     assert_eq!(folders[0], "sessions/2026/11/15");
     assert_eq!(begins, "rollout-");
     assert_eq!(ends, format!("-{THREAD}.jsonl"));
-    assert_eq!(codex.chosen_by(), ChosenBy::TheCli);
+    assert_eq!(codex.profile().chosen_by, ChosenBy::TheCli);
     assert_eq!(codex.moving(&at, &|_| None), Moving::Stays);
-    assert_eq!(
-        codex.lock_file(&session),
-        Some(format!("thread-writer-locks/{THREAD}.lock"))
-    );
+    let Some(Trace::Lock(lock)) = codex.capabilities().in_use.unwrap().trace(&session, None) else {
+        panic!("codex locks a file");
+    };
+    assert_eq!(lock, format!("thread-writer-locks/{THREAD}.lock"));
     // E-15: what is none is looked up as a name, and a new session is begun.
     for bad in ["latest", "01a1de49", "last"] {
         assert!(!codex.is_session_id(&SessionId::new(bad).unwrap()), "{bad}");

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use rejoin_agents::{End, Ran, StreamParser, adapter};
-use rejoin_core::{Choice, Class, Envelope, Given, Outcome, PermissionMode, SessionId};
+use rejoin_agents::{ProcessEnd, RunReport, StreamParser};
+use rejoin_core::{Choice, Class, Given, Outcome, PermissionMode, Permissions, SessionId};
 
 use crate::order::{Ask, Kind, PLAIN, command};
 
@@ -17,7 +17,7 @@ fn bytes(name: &str) -> Vec<u8> {
 
 fn led_by(session: Option<&str>) -> Box<dyn StreamParser> {
     let dialogue = serde_json::json!({"prompt": "$x \"y\"", "session": session});
-    adapter("codex").unwrap().in_dialogue(&dialogue.to_string())
+    crate::dialogue_parser("codex", &dialogue.to_string())
 }
 
 fn given(decision: Choice, message: Option<&str>) -> Given {
@@ -50,15 +50,15 @@ fn told(parser: &mut dyn StreamParser, bytes: &[u8], answer: Option<&Given>) -> 
     out
 }
 
-fn ended(parser: Box<dyn StreamParser>, session: Option<&str>) -> Ran {
-    parser.finish(&End {
+fn ended(parser: Box<dyn StreamParser>, session: Option<&str>) -> RunReport {
+    parser.finish(&ProcessEnd {
         code: Some(0),
         asked_session: session.map(|id| SessionId::new(id).unwrap()),
-        ..End::default()
+        ..ProcessEnd::default()
     })
 }
 
-fn came_to(ran: &Ran) -> String {
+fn came_to(ran: &RunReport) -> String {
     format!(
         "{:?} refused {} {:?} {:?} denied {:?} trail {:?} unknown {}",
         ran.outcome, ran.refused, ran.text, ran.usage, ran.denied, ran.trail, ran.unknown_lines
@@ -151,7 +151,11 @@ fn the_prompt_goes_only_where_it_should() {
         assert!(patch.contains(is), "{is}");
         let (sent, ran) = asks(patch.replace(is, instead).as_bytes(), Some(THREAD));
         let class = ran.outcome.failure().map(|failure| failure.class);
-        assert_eq!((sent, class), (false, Some(Class::Envelope)), "{instead}");
+        assert_eq!(
+            (sent, class),
+            (false, Some(Class::Permissions)),
+            "{instead}"
+        );
     }
     let other = "01a1e26f-3863-7402-b66c-000000000000";
     let (sent, ran) = asks(patch.as_bytes(), Some(other));
@@ -179,17 +183,18 @@ fn what_goes_wrong() {
 /// C-40: everything is said again on a resume, in words of the server.
 #[test]
 fn each_plan_opens_its_session() {
-    let envelope = Envelope {
+    let permissions = Permissions {
         mode: PermissionMode::Ask,
         tools: None,
         deny_tools: vec![],
+        commands: false,
     };
     let of = |kind| {
         command(&Ask {
             agent: "codex",
             session: THREAD,
             kind,
-            envelope: &envelope,
+            permissions: &permissions,
             model: Some("gpt-5.5"),
             message: "use $skill",
             ..PLAIN

@@ -323,6 +323,36 @@ fn what_the_stream_says_nothing_of_is_denied() {
     assert_eq!(begun, ["open", "interrupted"]);
 }
 
+/// A command that ran may print the words of a refusal: git does when a push is rejected.
+#[test]
+fn a_command_that_prints_rejected_has_run() {
+    let ran = |n: u64, id: &str, code: u8, printed: &str| {
+        let call = json!({"type": "function_call", "call_id": id, "name": "exec_command", "arguments": "{\"cmd\":\"git push\"}"});
+        let text = format!(
+            "Chunk ID: 7fce7c\nWall time: 0.1 seconds\nProcess exited with code {code}\nOutput:\n{printed}"
+        );
+        let output = json!({"type": "function_call_output", "call_id": id, "output": text});
+        let item =
+            json!({"type": "item_completed", "item": {"type": "CommandExecution", "id": id}});
+        [
+            line(Some(n), "response_item", &call),
+            line(Some(n + 1), "event_msg", &item),
+            line(Some(n + 2), "response_item", &output),
+        ]
+    };
+    let mut lines = vec![];
+    lines.extend(ran(5, "a", 1, " ! [rejected] main -> main (fetch first)"));
+    lines.extend(ran(8, "b", 0, "the patch was rejected by user ada"));
+    lines.extend(ran(11, "c", 0, "reject command"));
+    let reading = read(&lines, Some("4"));
+    assert_eq!(reading.denied, []);
+    let tools = reading
+        .entries
+        .iter()
+        .filter(|entry| matches!(entry, ReadEntry::Did(_)));
+    assert_eq!(tools.count(), 3, "{:?}", reading.entries);
+}
+
 mod any {
     use proptest::prelude::*;
 

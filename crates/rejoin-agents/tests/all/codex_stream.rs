@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rejoin_agents::{End, Ran, adapter};
+use rejoin_agents::{ProcessEnd, RunReport, adapter};
 use rejoin_core::{EventBody, Outcome, SessionId};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/codex/0.166.0");
@@ -21,7 +21,7 @@ fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(format!("{FOLDER}/{name}.jsonl")).unwrap()
 }
 
-fn run(bytes: &[u8], stderr: &[u8], end: &End) -> (Vec<EventBody>, Ran) {
+fn run(bytes: &[u8], stderr: &[u8], end: &ProcessEnd) -> (Vec<EventBody>, RunReport) {
     let mut parser = adapter("codex").unwrap().parser();
     let mut events = vec![];
     for line in bytes.split(|b| *b == b'\n') {
@@ -34,13 +34,13 @@ fn run(bytes: &[u8], stderr: &[u8], end: &End) -> (Vec<EventBody>, Ran) {
 }
 
 /// The end each capture had.
-fn end(name: &str) -> End {
+fn end(name: &str) -> ProcessEnd {
     let killed = name.starts_with("killed");
     let failed = name.starts_with("api") || name.contains("failure") || name.starts_with("sig");
-    End {
+    ProcessEnd {
         code: (!killed).then_some(i32::from(failed)),
         signal: killed.then_some(9),
-        ..End::default()
+        ..ProcessEnd::default()
     }
 }
 
@@ -70,7 +70,7 @@ fn streams_of_0_166_0() {
 #[test]
 fn the_documents_first_line_gives_the_thread() {
     let line = br#"{"type":"thread.started","thread_id":"019bd456-d3d4-70c3-90de-51d31a6c8571"}"#;
-    let (_, ran) = run(line, b"", &End::default());
+    let (_, ran) = run(line, b"", &ProcessEnd::default());
     let session = ran.session.as_ref().map(SessionId::as_str);
     assert_eq!(session, Some("019bd456-d3d4-70c3-90de-51d31a6c8571"));
     assert_eq!(ran.unknown_lines, 0);
@@ -92,7 +92,7 @@ fn every_tool_counts() {
 {"type":"item.completed","item":{"id":"item_6","type":"agent_message","text":"one"}}
 {"type":"item.completed","item":{"id":"item_7","type":"agent_message","text":"two"}}
 {"type":"turn.completed","usage":{"input_tokens":5,"cached_input_tokens":3,"cache_write_input_tokens":1,"output_tokens":7}}"#;
-    let (events, ran) = run(lines, b"", &End::default());
+    let (events, ran) = run(lines, b"", &ProcessEnd::default());
     assert_eq!(ran.outcome, Outcome::Succeeded);
     assert_eq!((ran.tools_run, ran.unknown_lines), (5, 2));
     assert_eq!(ran.text, "one\n\ntwo");
@@ -128,7 +128,7 @@ fn every_tool_counts() {
 #[test]
 fn what_only_stderr_tells_is_denied() {
     let stderr = "WARNING: x\n2026-11-15T13:36:02Z ERROR codex_core::tools::router: error=patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings\n2026-11-15T13:36:03Z ERROR codex_core::tools::router: error=exec_command failed: CreateProcess { message: \"Rejected(\\\"`rm` rejected: policy forbids commands starting with `rm`\\\")\" }\n2026-11-15T13:36:04Z ERROR codex_core::tools::router: error=apply_patch verification failed: invalid patch\n";
-    let (_, ran) = run(b"", stderr.as_bytes(), &End::default());
+    let (_, ran) = run(b"", stderr.as_bytes(), &ProcessEnd::default());
     let denied: Vec<_> = ran.denied.iter().map(|d| d.tool.as_str()).collect();
     assert_eq!(denied, ["apply_patch", "exec_command"]);
 }
@@ -146,14 +146,14 @@ fn strange_lines_are_kept_as_they_are() {
         b"null",
         b"{\"type\":7}",
     ];
-    let (events, ran) = run(&strange.join(&b'\n'), b"", &End::default());
+    let (events, ran) = run(&strange.join(&b'\n'), b"", &ProcessEnd::default());
     assert!(events.iter().all(|e| e.kind() == "raw"));
     assert_eq!(ran.unknown_lines, strange.len() as u64);
 }
 
 mod any {
     use proptest::prelude::*;
-    use rejoin_agents::End;
+    use rejoin_agents::ProcessEnd;
 
     use super::{bytes, run, streams};
 
@@ -162,7 +162,7 @@ mod any {
 
         #[test]
         fn bytes_never_panic(text in proptest::collection::vec(any::<u8>(), 0..400)) {
-            run(&text, &text, &End::default());
+            run(&text, &text, &ProcessEnd::default());
         }
 
         #[test]
@@ -172,9 +172,9 @@ mod any {
             if text.is_empty() { return Ok(()); }
             let at = at.index(text.len());
             text[at] = byte;
-            run(&text, &text, &End::default());
+            run(&text, &text, &ProcessEnd::default());
             text.truncate(at);
-            run(&text, b"", &End { torn: true, ..End::default() });
+            run(&text, b"", &ProcessEnd { torn: true, ..ProcessEnd::default() });
         }
     }
 }

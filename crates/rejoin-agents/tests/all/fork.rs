@@ -65,7 +65,7 @@ fn a_fork_names_the_copy() {
 #[test]
 fn every_cli_can() {
     for adapter in ADAPTERS {
-        assert_ne!(adapter.forking(), Forking::Never, "{}", adapter.name());
+        assert!(adapter.capabilities().fork.is_some(), "{}", adapter.name());
     }
 }
 
@@ -73,11 +73,14 @@ fn every_cli_can() {
 #[test]
 fn a_copy_of_codex_has_another_id() {
     let codex = adapter("codex").unwrap();
+    let Forking::ByCopy(rename) = codex.capabilities().fork.unwrap().forking() else {
+        panic!("codex copies the file");
+    };
     let new = SessionId::new("01a1e008-0df0-7e1a-8ca3-a84f13b2bbe5").unwrap();
     let first = format!(
         r#"{{"ordinal":0,"type":"session_meta","payload":{{"session_id":"{THREAD}","id":"{THREAD}","cwd":"/w/{THREAD}","b":1.50}}}}"#
     );
-    let renamed = codex.renamed(first.as_bytes(), &new).unwrap();
+    let renamed = rename(first.as_bytes(), &new).unwrap();
     assert_eq!(
         String::from_utf8(renamed).unwrap(),
         format!(
@@ -90,7 +93,7 @@ fn a_copy_of_codex_has_another_id() {
         r#"{"type":"event_msg","payload":{"id":"x"}}"#,
         "\u{1}",
     ] {
-        assert_eq!(codex.renamed(other.as_bytes(), &new), None, "{other}");
+        assert_eq!(rename(other.as_bytes(), &new), None, "{other}");
     }
     let at = SessionAt {
         folder: "/w",
@@ -98,7 +101,7 @@ fn a_copy_of_codex_has_another_id() {
         pin: "p",
     };
     assert_eq!(
-        codex.copy_place(&at).unwrap(),
+        codex.place(&at).of_copy().unwrap(),
         format!("sessions/2026/11/15/rollout-2026-11-15T16-26-26-{new}.jsonl")
     );
 }

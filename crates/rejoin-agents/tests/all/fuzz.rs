@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rejoin_agents::{ADAPTERS, Adapter, End, EndCause};
+use rejoin_agents::{ADAPTERS, Adapter, EndCause, ProcessEnd, Trace};
 use rejoin_core::SessionId;
 
 struct Dice(u64);
@@ -107,7 +107,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     }
 }
 
-fn end(dice: &mut Dice) -> End {
+fn end(dice: &mut Dice) -> ProcessEnd {
     let causes = [
         EndCause::ByItself,
         EndCause::Cancelled,
@@ -119,7 +119,7 @@ fn end(dice: &mut Dice) -> End {
         "b731fd0c-68de-4452-a02a-ef7d040b8069",
         "ses_e21a13099ffesPgMJlFhtDvy9X",
     ];
-    End {
+    ProcessEnd {
         code: (dice.below(2) == 0).then(|| dice.below(256) as i32),
         signal: (dice.below(4) == 0).then_some(9),
         cause: *dice.pick(&causes),
@@ -136,9 +136,10 @@ fn feed(adapter: &dyn Adapter, bytes: &[u8], stderr: &[u8], dice: &mut Dice) {
         "{",
         "{}",
     ];
-    let mut parser = match dice.below(2) {
-        0 => adapter.parser(),
-        _ => adapter.in_dialogue(dialogues[dice.below(dialogues.len())]),
+    let can = adapter.capabilities();
+    let mut parser = match can.dialogue.filter(|_| dice.below(2) == 0) {
+        Some(dialogue) => dialogue.dialogue_parser(dialogues[dice.below(dialogues.len())]),
+        None => adapter.parser(),
     };
     for line in bytes.split(|b| *b == b'\n') {
         parser.line(line);
@@ -150,7 +151,10 @@ fn feed(adapter: &dyn Adapter, bytes: &[u8], stderr: &[u8], dice: &mut Dice) {
         parser.aside(line);
         parser.deferred();
     }
-    let _standing = rejoin_agents::claude_hook::standing("toolu_1", bytes);
+    if let Some(defer) = can.defer {
+        defer.held_call(bytes);
+        defer.call_state("toolu_1", &mut &bytes[..]).unwrap();
+    }
     for line in stderr.split(|b| *b == b'\n').take(30) {
         parser.stderr(line);
     }
@@ -164,22 +168,27 @@ fn feed(adapter: &dyn Adapter, bytes: &[u8], stderr: &[u8], dice: &mut Dice) {
     let _judged = reading.confirms("prompt", &ran.text);
     let _messages = reading.said();
     let name = "tmp/x/b731fd0c-68de-4452-a02a-ef7d040b8069.jsonl";
-    let mut head = adapter.head(name, Some("/x"), &|_| Some(bytes.to_vec()));
-    for line in bytes.split(|b| *b == b'\n') {
-        head.line(line);
-        adapter.ancestor(line);
+    if let Some(adopt) = can.adopt {
+        let mut head = adopt.header(name, Some("/x"), &|_| Some(bytes.to_vec()));
+        for line in bytes.split(|b| *b == b'\n') {
+            head.line(line);
+            adopt.ancestor(line);
+        }
+        head.finish();
+        adopt.as_lines(bytes);
     }
-    head.finish();
-    adapter.as_lines(bytes);
     // What it would read on from must be readable too.
     let mut again = adapter.reader(reading.cursor.as_deref());
     again.line(bytes);
     again.finish();
     let text = String::from_utf8_lossy(bytes);
     adapter.runtime(&text);
-    adapter.judge_probe(&text, &text);
-    adapter.live_mark(bytes);
-    adapter.mentions(&text);
+    can.proof.map(|proof| proof.judge_probe(&text, &text));
+    can.mentions.map(|mentions| mentions.mentions(&text));
+    let session = SessionId::new("b731fd0c-68de-4452-a02a-ef7d040b8069").unwrap();
+    if let Some(Trace::Notes { parse, .. }) = can.in_use.and_then(|it| it.trace(&session, None)) {
+        parse(bytes);
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Captured runs over the Agent Client Protocol (0.61.0): what is said to the CLI, what is asked, and what
 //! the run came to.
 
-use rejoin_agents::{CommandSpec, End, Ran, Say, StreamParser, adapter, text_mark};
-use rejoin_core::{Choice, Class, Envelope, EventBody, Given, Outcome, PermissionMode, SessionId};
+use rejoin_agents::{CommandSpec, ProcessEnd, RunReport, Say, StreamParser, adapter, text_mark};
+use rejoin_core::{
+    Choice, Class, EventBody, Given, Outcome, PermissionMode, Permissions, SessionId,
+};
 use serde_json::{Value, json};
 
 use crate::order::{Ask, Kind, NEW, OLD, PLAIN, command};
@@ -10,10 +12,11 @@ use crate::order::{Ask, Kind, NEW, OLD, PLAIN, command};
 const ASK: Ask<'static> = Ask {
     agent: "gemini",
     model: Some("gemini-2.5-flash"),
-    envelope: &Envelope {
+    permissions: &Permissions {
         mode: PermissionMode::Ask,
         tools: None,
         deny_tools: vec![],
+        commands: false,
     },
     ..PLAIN
 };
@@ -27,9 +30,7 @@ fn capture(name: &str) -> Vec<String> {
 
 fn parser(session: Option<&str>) -> Box<dyn StreamParser> {
     let dialogue = json!({"folder": "/srv/work", "session": session, "prompt": "hi", "raw": false});
-    adapter("gemini")
-        .unwrap()
-        .in_dialogue(&dialogue.to_string())
+    crate::dialogue_parser("gemini", &dialogue.to_string())
 }
 
 #[derive(Default)]
@@ -60,11 +61,11 @@ fn lead(parser: &mut dyn StreamParser, lines: &[String]) -> Led {
     led
 }
 
-fn ended(parser: Box<dyn StreamParser>, session: Option<&str>) -> Ran {
-    parser.finish(&End {
+fn ended(parser: Box<dyn StreamParser>, session: Option<&str>) -> RunReport {
+    parser.finish(&ProcessEnd {
         code: Some(0),
         asked_session: session.map(|id| SessionId::new(id).unwrap()),
-        ..End::default()
+        ..ProcessEnd::default()
     })
 }
 
@@ -413,7 +414,15 @@ fn its_session_is_read() {
     let denied: Vec<_> = reading.denied.iter().map(|d| d.tool.as_str()).collect();
     assert_eq!((denied, reading.repeats), (vec!["enter_plan_mode"], true));
     let session = lines.join("\n") + "\n";
-    let more = String::from_utf8(gemini.mend(session.as_bytes()).unwrap()).unwrap();
+    let more = String::from_utf8(
+        gemini
+            .capabilities()
+            .repair
+            .unwrap()
+            .repair(session.as_bytes())
+            .unwrap(),
+    )
+    .unwrap();
     let mended = read(&[&lines[..], &[more.trim_end().to_owned()]].concat());
     assert_eq!(mended.confirms(&prompt, "ALL DONE"), Ok(()));
     assert!(!mended.repeats);

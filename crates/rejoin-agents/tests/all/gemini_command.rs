@@ -1,19 +1,20 @@
 //! The calls, by plan and permission; data in, data out.
 
-use rejoin_agents::{CommandSpec, Moving, Neutral, Place, SessionAt, adapter};
-use rejoin_core::{Envelope, PermissionMode, SessionId};
+use rejoin_agents::{CommandSpec, MentionEscape, Moving, SessionAt, SessionPath, adapter};
+use rejoin_core::{PermissionMode, Permissions, SessionId};
 
 use crate::order::{Ask, Kind, OLD, PLAIN, command};
 
-const FULL: &Envelope = &Envelope {
+const FULL: &Permissions = &Permissions {
     mode: PermissionMode::Full,
     tools: None,
     deny_tools: vec![],
+    commands: false,
 };
 const GEMINI: Ask<'static> = Ask {
     agent: "gemini",
     model: Some("gemini-2.5-flash"),
-    envelope: FULL,
+    permissions: FULL,
     ..PLAIN
 };
 
@@ -68,7 +69,7 @@ fn words_are_not_commands() {
     };
     insta::assert_snapshot!(command(&nasty).stdin);
     let joined = Ask {
-        neutral: Neutral::ByJoiner,
+        neutral: MentionEscape::ByJoiner,
         ..nasty
     };
     let spec = command(&joined);
@@ -128,10 +129,11 @@ fn sessions_lie_where_the_folder_says() {
         session: &session,
         pin: "p",
     };
-    let Place::Find {
+    let SessionPath::Find {
         folders,
         begins,
         ends,
+        ..
     } = gemini.place(&at)
     else {
         panic!()

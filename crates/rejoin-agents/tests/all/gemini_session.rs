@@ -297,7 +297,13 @@ fn a_session_with_tools_is_mended() {
         assert!(reading.repeats, "{name}");
         assert!(replayed(&before).len() > 2, "{name}");
         let bytes = before.join(&b'\n');
-        let more = adapter("gemini").unwrap().mend(&bytes).unwrap();
+        let more = adapter("gemini")
+            .unwrap()
+            .capabilities()
+            .repair
+            .unwrap()
+            .repair(&bytes)
+            .unwrap();
         let mut after = before.clone();
         after.extend(lines(&more));
         let mended = read(&after, None);
@@ -308,11 +314,35 @@ fn a_session_with_tools_is_mended() {
             (&reading.entries, &reading.cursor)
         );
         assert_eq!(mended.orphaned_calls, 0);
-        assert_eq!(adapter("gemini").unwrap().mend(&after.join(&b'\n')), None);
+        assert_eq!(
+            adapter("gemini")
+                .unwrap()
+                .capabilities()
+                .repair
+                .unwrap()
+                .repair(&after.join(&b'\n')),
+            None
+        );
     }
     let simple = fixture("simple-turn.session").join(&b'\n');
-    assert_eq!(adapter("gemini").unwrap().mend(&simple), None);
-    assert_eq!(adapter("gemini").unwrap().mend(b"not json"), None);
+    assert_eq!(
+        adapter("gemini")
+            .unwrap()
+            .capabilities()
+            .repair
+            .unwrap()
+            .repair(&simple),
+        None
+    );
+    assert_eq!(
+        adapter("gemini")
+            .unwrap()
+            .capabilities()
+            .repair
+            .unwrap()
+            .repair(b"not json"),
+        None
+    );
 }
 
 #[test]
@@ -334,7 +364,7 @@ mod any {
         fn bytes_never_panic(lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..20)) {
             read(&lines, Some("1 x"));
             read(&lines, None);
-            rejoin_agents::adapter("gemini").unwrap().mend(&lines.join(&b'\n'));
+            rejoin_agents::adapter("gemini").unwrap().capabilities().repair.unwrap().repair(&lines.join(&b'\n'));
         }
 
         #[test]
@@ -347,7 +377,7 @@ mod any {
             let place = place.index(lines[at].len());
             lines[at][place] = byte;
             let cursor = read(&lines, None).cursor;
-            rejoin_agents::adapter("gemini").unwrap().mend(&lines.join(&b'\n'));
+            rejoin_agents::adapter("gemini").unwrap().capabilities().repair.unwrap().repair(&lines.join(&b'\n'));
             lines.remove(at);
             read(&lines, cursor.as_deref());
             lines.reverse();

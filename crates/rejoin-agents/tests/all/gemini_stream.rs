@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rejoin_agents::{End, EndCause, Ran, adapter};
+use rejoin_agents::{EndCause, ProcessEnd, RunReport, adapter};
 use rejoin_core::{Class, EventBody, Outcome, SessionId};
 
 fn folder() -> String {
@@ -23,7 +23,7 @@ fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/{name}.jsonl", folder())).unwrap()
 }
 
-fn run(bytes: &[u8], stderr: &str, end: &End) -> (Vec<EventBody>, Ran) {
+fn run(bytes: &[u8], stderr: &str, end: &ProcessEnd) -> (Vec<EventBody>, RunReport) {
     let mut parser = adapter("gemini").unwrap().parser();
     let mut events = vec![];
     for line in bytes.split(|b| *b == b'\n') {
@@ -37,7 +37,7 @@ fn run(bytes: &[u8], stderr: &str, end: &End) -> (Vec<EventBody>, Ran) {
 }
 
 /// The end each capture had.
-fn end(name: &str) -> End {
+fn end(name: &str) -> ProcessEnd {
     let code = match name {
         "api-error-400" | "api-error-after-tool" => Some(144),
         "api-error-429" => Some(173),
@@ -46,10 +46,10 @@ fn end(name: &str) -> End {
         _ if name.starts_with("killed") => None,
         _ => Some(0),
     };
-    End {
+    ProcessEnd {
         code,
         signal: code.is_none().then_some(9),
-        ..End::default()
+        ..ProcessEnd::default()
     }
 }
 
@@ -107,7 +107,7 @@ fn every_line_of_the_captures_is_understood() {
 #[test]
 fn the_documents_init_line_gives_the_session() {
     let line = br#"{"type":"init","timestamp":"2026-04-07T21:55:36.994Z","session_id":"031da63a-73be-42f5-ae0d-890aae0b6323","model":"auto-gemini-3"}"#;
-    let (_, ran) = run(line, "", &End::default());
+    let (_, ran) = run(line, "", &ProcessEnd::default());
     let session = ran.session.as_ref().map(SessionId::as_str);
     assert_eq!(session, Some("031da63a-73be-42f5-ae0d-890aae0b6323"));
     assert_eq!(
@@ -120,10 +120,10 @@ fn the_documents_init_line_gives_the_session() {
 fn a_session_that_is_not_known_is_refused() {
     let stderr =
         std::fs::read_to_string(format!("{}/unknown-session.stderr.txt", folder())).unwrap();
-    let asked = |id: &str, code| End {
+    let asked = |id: &str, code| ProcessEnd {
         asked_session: SessionId::new(id).ok(),
         code: Some(code),
-        ..End::default()
+        ..ProcessEnd::default()
     };
     let noise = format!("Warning: Basic terminal detected\n{stderr}");
     assert!(run(b"", &noise, &asked("x", 42)).1.refused);
@@ -145,12 +145,12 @@ fn success_is_what_the_last_line_says() {
     let result = String::from_utf8_lossy(&whole)
         .find("{\"type\":\"result\"")
         .unwrap();
-    let end = |code, cause| End {
+    let end = |code, cause| ProcessEnd {
         code,
         cause,
-        ..End::default()
+        ..ProcessEnd::default()
     };
-    let outcome = |bytes: &[u8], end: &End| run(bytes, "", end).1.outcome;
+    let outcome = |bytes: &[u8], end: &ProcessEnd| run(bytes, "", end).1.outcome;
     assert_eq!(
         outcome(&whole, &end(Some(1), EndCause::ByItself)),
         Outcome::Succeeded
@@ -170,7 +170,7 @@ fn success_is_what_the_last_line_says() {
     }
     let cancelled = end(Some(0), EndCause::Cancelled);
     assert_eq!(outcome(&whole[..result], &cancelled), Outcome::Cancelled);
-    let torn = End {
+    let torn = ProcessEnd {
         torn: true,
         ..end(Some(0), EndCause::ByItself)
     };
@@ -180,9 +180,9 @@ fn success_is_what_the_last_line_says() {
 #[test]
 fn what_kept_it_from_beginning() {
     let class = |code, stderr: &str| {
-        let end = End {
+        let end = ProcessEnd {
             code: Some(code),
-            ..End::default()
+            ..ProcessEnd::default()
         };
         let ran = run(b"", stderr, &end).1;
         let failure = ran.outcome.failure().unwrap().clone();
@@ -202,7 +202,7 @@ fn what_kept_it_from_beginning() {
     assert_eq!(class(1, "Unknown argument: zork").0, Class::NotStarted);
     assert_eq!(
         class(52, "Error: Cannot start in YOLO mode since it is disabled").0,
-        Class::Envelope
+        Class::Permissions
     );
 }
 
@@ -217,7 +217,7 @@ fn strange_lines_are_kept_as_they_are() {
         b"null",
         b"{\"type\":7}",
     ];
-    let (events, ran) = run(&strange.join(&b'\n'), "", &End::default());
+    let (events, ran) = run(&strange.join(&b'\n'), "", &ProcessEnd::default());
     assert!(events.iter().all(|e| e.kind() == "raw"));
     assert_eq!(ran.unknown_lines, strange.len() as u64);
     // New fields and new words in known ones are no trouble.
@@ -236,14 +236,14 @@ fn strange_lines_are_kept_as_they_are() {
 mod any {
     use proptest::prelude::*;
 
-    use super::{End, bytes, run};
+    use super::{ProcessEnd, bytes, run};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
 
         #[test]
         fn bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            run(&bytes, "x", &End::default());
+            run(&bytes, "x", &ProcessEnd::default());
         }
 
         #[test]
@@ -259,10 +259,10 @@ mod any {
                 stream[at] = byte;
             }
             let at = drop.index(stream.len());
-            let end = End { code, ..End::default() };
+            let end = ProcessEnd { code, ..ProcessEnd::default() };
             run(&stream, "", &end);
             run(&stream[at..], "", &end);
-            run(&stream[..at], "", &End { torn: true, ..end });
+            run(&stream[..at], "", &ProcessEnd { torn: true, ..end });
         }
     }
 }

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rejoin_agents::{Kept, SessionHead, adapter};
+use rejoin_agents::{Adopt, SessionHeader, SessionStorage, adapter};
 use serde_json::json;
 
 fn bytes(path: &str) -> Vec<u8> {
     let path = format!("{}/fixtures/{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn adopt(agent: &str) -> &'static dyn Adopt {
+    adapter(agent).unwrap().capabilities().adopt.unwrap()
 }
 
 /// The head, and how many lines it took.
@@ -18,9 +22,9 @@ fn head_of(
     folder: Option<&str>,
     beside: &BTreeMap<String, String>,
     bytes: &[u8],
-) -> (Option<SessionHead>, usize) {
+) -> (Option<SessionHeader>, usize) {
     let read = |name: &str| beside.get(name).map(|text| text.clone().into_bytes());
-    let mut reader = adapter(agent).unwrap().head(path, folder, &read);
+    let mut reader = adopt(agent).header(path, folder, &read);
     let mut lines = 0;
     for line in bytes.split(|b| *b == b'\n') {
         lines += 1;
@@ -31,7 +35,7 @@ fn head_of(
     (reader.finish(), lines)
 }
 
-fn told(head: Option<SessionHead>) -> String {
+fn told(head: Option<SessionHeader>) -> String {
     let Some(head) = head else {
         return "nothing".into();
     };
@@ -125,7 +129,7 @@ fn sub_agents_and_foreign_lines_are_no_sessions() {
     };
     assert!(chat("main").contains("hello"));
     assert_eq!(chat("subagent"), "nothing");
-    for agent in ["claude", "codex", "gemini", "opencode", "demo"] {
+    for agent in ["claude", "codex", "gemini", "opencode"] {
         let path = "projects/x/b731fd0c-68de-4452-a02a-ef7d040b8069.jsonl";
         for junk in [
             &b""[..],
@@ -193,7 +197,7 @@ fn an_old_gemini_chat_is_read_as_one_of_today() {
     });
     let pretty = format!("{old:#}");
     let adapter = adapter("gemini").unwrap();
-    let lines = adapter.as_lines(pretty.as_bytes()).unwrap();
+    let lines = adopt("gemini").as_lines(pretty.as_bytes()).unwrap();
     let head = plain("gemini", "tmp/a/chats/session-x.json", &lines);
     assert_eq!(head, "s-1 in - began 1756720800000000 used -: \"hello\"");
     let mut reader = adapter.reader(None);
@@ -203,7 +207,7 @@ fn an_old_gemini_chat_is_read_as_one_of_today() {
     let said: Vec<String> = reading.said().into_iter().map(|s| s.text).collect();
     assert_eq!(said, ["hello", "hi"]);
     for junk in [&b""[..], b"{}", b"[]", b"{\"messages\":[]}", b"\xff"] {
-        assert_eq!(adapter.as_lines(junk), None);
+        assert_eq!(adopt("gemini").as_lines(junk), None);
     }
 }
 
@@ -220,13 +224,13 @@ fn a_fork_goes_on_from_its_parent() {
     let (parent, child) = (bytes(&parent), bytes(&child));
     let adapter = adapter("codex").unwrap();
     let first = child.split(|b| *b == b'\n').next().unwrap();
-    let ancestor = adapter.ancestor(first).unwrap();
+    let ancestor = adopt("codex").ancestor(first).unwrap();
     assert_eq!(
         ancestor.session.as_str(),
         "01a1de4d-ef76-7022-95ec-184c021dc815"
     );
     let first = parent.split(|b| *b == b'\n').next().unwrap();
-    assert_eq!(adapter.ancestor(first), None);
+    assert_eq!(adopt("codex").ancestor(first), None);
     let mut reader = adapter.reader(None);
     let lines = usize::try_from(ancestor.lines).unwrap();
     let before = parent.split(|b| *b == b'\n').filter(|l| !l.is_empty());
@@ -256,17 +260,14 @@ fn where_they_lie() {
     let env = |name: &str| (name == "HOME").then(|| "/h".to_owned());
     let mut shown = vec![];
     for agent in ["claude", "codex", "gemini", "opencode"] {
-        let found = adapter(agent)
-            .unwrap()
-            .own_sessions(&env, Some("/srv/w"))
-            .unwrap();
+        let found = adopt(agent).own_sessions(&env, Some("/srv/w")).unwrap();
         let (kept, ends) = match found.kept {
-            Kept::Files {
+            SessionStorage::Files {
                 folders,
                 begins,
                 ends,
             } => (format!("{}/{begins}*", folders.join(" ")), ends.join(" ")),
-            Kept::Rows { begins, ends, .. } => (format!("{begins}*"), ends.to_owned()),
+            SessionStorage::Rows { begins, ends, .. } => (format!("{begins}*"), ends.to_owned()),
         };
         let home = found.home.strip_prefix(Path::new("/h")).unwrap().display();
         shown.push(format!(
@@ -280,5 +281,5 @@ fn where_they_lie() {
     gemini: .gemini tmp/*/chats/session-* .jsonl .json copied true
     opencode: .local/share/opencode opencode* .db copied true
     "#);
-    assert!(adapter("demo").unwrap().own_sessions(&env, None).is_none());
+    assert!(adapter("demo").unwrap().capabilities().adopt.is_none());
 }

@@ -1,7 +1,7 @@
 //! The calls of OpenCode, by plan and permission; data in, data out.
 
-use rejoin_agents::{Moving, Place, SessionAt, adapter, text_mark};
-use rejoin_core::{Envelope, PermissionMode, SessionId};
+use rejoin_agents::{Moving, SessionAt, SessionPath, adapter, text_mark};
+use rejoin_core::{PermissionMode, Permissions, SessionId};
 
 use crate::order::{Ask, Kind, PLAIN, command};
 
@@ -41,12 +41,12 @@ fn environment_and_stdin_of_a_run() {
     assert_eq!(spec.stdin, "hello");
     assert!(!spec.hold_stdin);
     assert_eq!(spec.prompt_mark, Some(text_mark("hello")));
-    let full = Envelope {
+    let full = Permissions {
         mode: PermissionMode::Full,
-        ..Envelope::default()
+        ..Permissions::default()
     };
     let spec = command(&Ask {
-        envelope: &full,
+        permissions: &full,
         model: None,
         kind: Kind::Resume,
         context: Some("<rejoin>\nnote\n</rejoin>"),
@@ -100,7 +100,7 @@ fn a_session_has_a_file_of_its_own_and_moves_in_it() {
         pin: "01900000-0000-7000-8000-000000000001",
     };
     let adapter = adapter("opencode").unwrap();
-    let place = Place::At("rejoin/01900000-0000-7000-8000-000000000001.db".into());
+    let place = SessionPath::At("rejoin/01900000-0000-7000-8000-000000000001.db".into());
     assert_eq!(adapter.place(&at), place);
     assert!(matches!(adapter.moving(&at, &|_| None), Moving::Rewrite(_)));
 }

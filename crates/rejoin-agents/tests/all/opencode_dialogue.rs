@@ -1,8 +1,8 @@
 //! OpenCode's server as the bridge passes it on: what it asks, what it is answered, what came of it.
 
 use rejoin_agents::serve::{SESSION, ServeOrder};
-use rejoin_agents::{End, Ran, StreamParser, adapter};
-use rejoin_core::{Choice, Class, Envelope, EventBody, Given, Outcome, PermissionMode};
+use rejoin_agents::{ProcessEnd, RunReport, StreamParser};
+use rejoin_core::{Choice, Class, EventBody, Given, Outcome, PermissionMode, Permissions};
 use serde_json::{Value, json};
 
 use crate::order::{Ask, Kind, PLAIN, command};
@@ -41,7 +41,7 @@ fn turns() -> Vec<Vec<&'static str>> {
 }
 
 fn begun() -> Box<dyn StreamParser> {
-    let mut parser = adapter("opencode").unwrap().in_dialogue("serve");
+    let mut parser = crate::dialogue_parser("opencode", "serve");
     let session = json!({"type": SESSION, "properties": {"sessionID": ID}});
     let events = parser.line(session.to_string().as_bytes());
     assert_eq!(events.len(), 1, "the session is known at once");
@@ -57,7 +57,7 @@ fn given(decision: Choice, message: Option<&str>) -> Given {
 }
 
 /// Reads a turn; what it asks is answered.
-fn read(lines: &[&str], given: Option<&Given>) -> (Vec<EventBody>, Vec<String>, Ran) {
+fn read(lines: &[&str], given: Option<&Given>) -> (Vec<EventBody>, Vec<String>, RunReport) {
     let mut parser = begun();
     let (mut events, mut said) = (vec![], vec![]);
     for line in lines {
@@ -67,9 +67,9 @@ fn read(lines: &[&str], given: Option<&Given>) -> (Vec<EventBody>, Vec<String>, 
             said.push(parser.reply(&asked.call_id, given).unwrap().line);
         }
     }
-    let end = End {
+    let end = ProcessEnd {
         code: Some(0),
-        ..End::default()
+        ..ProcessEnd::default()
     };
     (events, said, parser.finish(&end))
 }
@@ -150,16 +150,17 @@ fn what_had_begun_is_known() {
 
 #[test]
 fn the_call_of_a_turn_that_asks() {
-    let envelope = Envelope {
+    let permissions = Permissions {
         mode: PermissionMode::Ask,
         tools: None,
         deny_tools: vec!["bash(rm *)".to_owned()],
+        commands: false,
     };
     let ask = Ask {
         agent: "opencode",
         session: ID,
         model: Some("scripted/m1/x"),
-        envelope: &envelope,
+        permissions: &permissions,
         message: "/init @x",
         ..PLAIN
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rejoin_agents::{End, EndCause, Ran, adapter};
+use rejoin_agents::{EndCause, ProcessEnd, RunReport, adapter};
 use rejoin_core::{Class, EventBody, Outcome, SessionId};
 
 fn file(name: &str) -> Option<Vec<u8>> {
@@ -21,7 +21,7 @@ fn streams() -> Vec<String> {
     names
 }
 
-fn run(out: &[u8], err: &[u8], end: &End) -> (Vec<EventBody>, Option<String>, Ran) {
+fn run(out: &[u8], err: &[u8], end: &ProcessEnd) -> (Vec<EventBody>, Option<String>, RunReport) {
     let mut parser = adapter("opencode").unwrap().parser();
     let mut events = vec![];
     for line in out.split(|b| *b == b'\n') {
@@ -35,33 +35,33 @@ fn run(out: &[u8], err: &[u8], end: &End) -> (Vec<EventBody>, Option<String>, Ra
 }
 
 /// As it was captured: with its exit code, or killed, or stopped because it would not end.
-fn captured(name: &str) -> (Vec<u8>, Vec<u8>, End) {
+fn captured(name: &str) -> (Vec<u8>, Vec<u8>, ProcessEnd) {
     let out = file(&format!("{name}.jsonl")).unwrap();
     let err = file(&format!("{name}.stderr")).unwrap_or_default();
     let code = file(&format!("{name}.rc")).map(|rc| String::from_utf8(rc).unwrap());
     let code: Option<i32> = code.and_then(|code| code.trim().parse().ok());
     let end = match code {
-        Some(137) => End {
+        Some(137) => ProcessEnd {
             signal: Some(9),
-            ..End::default()
+            ..ProcessEnd::default()
         },
-        None if name.starts_with("killed") => End {
+        None if name.starts_with("killed") => ProcessEnd {
             signal: Some(9),
-            ..End::default()
+            ..ProcessEnd::default()
         },
-        None if name.ends_with("_head") => End {
+        None if name.ends_with("_head") => ProcessEnd {
             code: Some(143),
             cause: EndCause::Cancelled,
-            ..End::default()
+            ..ProcessEnd::default()
         },
-        code => End {
+        code => ProcessEnd {
             code: Some(code.unwrap_or(0)),
-            ..End::default()
+            ..ProcessEnd::default()
         },
     };
     let asked = name.contains("session") && !name.contains("fresh");
     let asked_session = asked.then(|| SessionId::new("ses_asked0000000000").unwrap());
-    let end = End {
+    let end = ProcessEnd {
         asked_session,
         ..end
     };
@@ -118,7 +118,7 @@ fn every_line_of_the_captures_is_understood() {
     }
 }
 
-const DONE: End = End {
+const DONE: ProcessEnd = ProcessEnd {
     code: Some(0),
     signal: None,
     cause: EndCause::ByItself,
@@ -215,7 +215,7 @@ fn a_summary_is_no_answer() {
 #[test]
 fn another_session_than_the_one_asked_for_is_refused() {
     let (out, _, _) = captured("simple_turn");
-    let asked = |id: &str| End {
+    let asked = |id: &str| ProcessEnd {
         asked_session: SessionId::new(id).ok(),
         ..DONE
     };
@@ -232,7 +232,7 @@ fn another_session_than_the_one_asked_for_is_refused() {
 /// Every way of not ending with an answer is a failure of its own.
 #[test]
 fn without_an_answer_it_says_why() {
-    let class = |lines: &[String], end: &End| {
+    let class = |lines: &[String], end: &ProcessEnd| {
         let (_, _, ran) = run(lines.join("\n").as_bytes(), b"", end);
         ran.outcome.failure().unwrap().class
     };
@@ -247,15 +247,15 @@ fn without_an_answer_it_says_why() {
         class(&[START.to_owned(), finish("m", "stop")], &DONE),
         Class::Unknown
     );
-    let torn = End { torn: true, ..DONE };
+    let torn = ProcessEnd { torn: true, ..DONE };
     assert_eq!(class(&said("stop"), &torn), Class::Crashed);
-    let killed = End {
+    let killed = ProcessEnd {
         code: None,
         signal: Some(9),
         ..DONE
     };
     assert_eq!(class(&said("stop"), &killed), Class::Crashed);
-    let limit = End {
+    let limit = ProcessEnd {
         cause: EndCause::WallLimit,
         ..killed
     };
@@ -283,7 +283,7 @@ fn strange_lines_are_kept_as_they_are() {
 mod any {
     use proptest::prelude::*;
 
-    use super::{DONE, End, captured, run, streams};
+    use super::{DONE, ProcessEnd, captured, run, streams};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
@@ -308,7 +308,7 @@ mod any {
             let at = drop.index(stream.len());
             run(&stream, &err, &end);
             run(&stream[at..], &err, &end);
-            run(&stream[..at], &err, &End { torn: true, ..end });
+            run(&stream[..at], &err, &ProcessEnd { torn: true, ..end });
         }
 
         /// Values of another kind where the CLI has a number, a text or a list.

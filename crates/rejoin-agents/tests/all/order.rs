@@ -1,10 +1,11 @@
 //! Orders for every adapter: a plan can only come from a decision, so this asks for one.
 
-use rejoin_agents::{CommandSpec, Memory, Neutral, RepositoryConfig, RunOrder, adapter};
+use rejoin_agents::{CommandSpec, Memory, MentionEscape, RepositoryConfig, RunOrder, adapter};
 use rejoin_core::{
-    AgentName, Capability, Composed, Envelope, EnvelopeFact, Folder, FolderFact, HistoryFacts, Pin,
-    PinFacts, PinId, PinState, Policy, Prefix, Request, Runtime, Scope, Seen, Sent, SessionFact,
-    SessionId, Situation, SnapshotFact, TurnPlan, Version, decide, in_scope,
+    AgentName, Capability, Composed, Folder, FolderFact, HistoryFacts, Permissions,
+    PermissionsFact, Pin, PinFacts, PinId, PinState, Policy, Prefix, Request, Runtime, Scope,
+    SeenPrefix, Sent, SessionFact, SessionId, Situation, SnapshotFact, TurnPlan, Version, decide,
+    in_scope,
 };
 
 pub(crate) const PROMPT_ID: &str = "11111111-1111-4111-8111-111111111111";
@@ -32,7 +33,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         agent: agent.clone(),
         session: SessionId::new(session).unwrap(),
         state: PinState::Confirmed,
-        seen: Seen {
+        seen: SeenPrefix {
             summarised: 0,
             value: in_scope(Scope::Full, &agent, &[]).value(),
             messages: 2,
@@ -62,7 +63,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         pin: &pin,
         prefix: Prefix::Holds,
         folder: FolderFact::Same,
-        provider_here: true,
+        has_provider: true,
         session: SessionFact::Untouched,
         snapshot: SnapshotFact::None,
         elsewhere: false,
@@ -88,7 +89,7 @@ pub(crate) fn plan(agent: &str, session: &str, kind: Kind) -> TurnPlan {
         capability: Capability::Proven,
         model: None,
         window: None,
-        envelope: EnvelopeFact::Expressible,
+        permissions: PermissionsFact::Expressible,
         pin: matches!(kind, Kind::Resume | Kind::Fork).then_some(facts),
     };
     decide(&situation).plan.unwrap()
@@ -104,9 +105,9 @@ pub(crate) struct Ask<'a> {
     pub(crate) context: Option<&'a str>,
     pub(crate) message: &'a str,
     pub(crate) model: Option<&'a str>,
-    pub(crate) envelope: &'a Envelope,
+    pub(crate) permissions: &'a Permissions,
     pub(crate) raw: bool,
-    pub(crate) neutral: Neutral,
+    pub(crate) neutral: MentionEscape,
     pub(crate) extra: &'a [String],
     pub(crate) env: &'a [(String, String)],
     pub(crate) servers: &'a [String],
@@ -115,10 +116,11 @@ pub(crate) struct Ask<'a> {
 /// What a fork begins with.
 pub(crate) const ORIGIN: &str = "/private/origin.jsonl";
 
-const EDIT: &Envelope = &Envelope {
+const EDIT: &Permissions = &Permissions {
     mode: rejoin_core::PermissionMode::Edit,
     tools: None,
     deny_tools: vec![],
+    commands: false,
 };
 
 pub(crate) const PLAIN: Ask<'static> = Ask {
@@ -128,9 +130,9 @@ pub(crate) const PLAIN: Ask<'static> = Ask {
     context: None,
     message: "hello",
     model: Some("sonnet"),
-    envelope: EDIT,
+    permissions: EDIT,
     raw: false,
-    neutral: Neutral::ByPlace,
+    neutral: MentionEscape::ByPlace,
     extra: &[],
     env: &[],
     servers: &[],
@@ -156,8 +158,8 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
         prompt_id: PROMPT_ID,
         folder: "/w",
         model: ask.model,
-        envelope: ask.envelope,
-        tool_servers: ask.servers,
+        permissions: ask.permissions,
+        mcp_servers: ask.servers,
         repository: RepositoryConfig::Ignored,
         memory: &Memory::default(),
         extra_args: ask.extra,
@@ -171,7 +173,10 @@ pub(crate) fn command(ask: &Ask<'_>) -> CommandSpec {
     let adapter = adapter(ask.agent).unwrap();
     let command = adapter.command(&order);
     match ask.kind {
-        Kind::Fork => adapter.fork(command, &order).unwrap(),
+        Kind::Fork => {
+            let fork = adapter.capabilities().fork.unwrap();
+            fork.fork(command, &order).unwrap()
+        }
         Kind::Start | Kind::Resume | Kind::Reseed => command,
     }
 }

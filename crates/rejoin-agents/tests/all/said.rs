@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rejoin_agents::{ReadEntry, Reading, Said, adapter};
+use rejoin_agents::{ReadEntry, Reading, SessionMessage, adapter};
 use rejoin_core::{Role, ToolNote};
 
 use crate::did;
@@ -26,7 +26,7 @@ fn rows(path: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn said(agent: &str, lines: &[Vec<u8>]) -> Vec<Said> {
+fn said(agent: &str, lines: &[Vec<u8>]) -> Vec<SessionMessage> {
     let mut reader = adapter(agent).unwrap().reader(None);
     for line in lines {
         reader.line(line);
@@ -34,7 +34,7 @@ fn said(agent: &str, lines: &[Vec<u8>]) -> Vec<Said> {
     reader.finish().said()
 }
 
-fn told(name: &str, said: &[Said]) -> String {
+fn told(name: &str, said: &[SessionMessage]) -> String {
     let mut out = format!("== {name}\n");
     for one in said {
         let who = match one.role {

@@ -1,7 +1,7 @@
 //! The calls of terminal interfaces; data in, data out.
 
 use rejoin_agents::{CommandSpec, Memory, RepositoryConfig, TerminalOrder, adapter};
-use rejoin_core::{Envelope, PermissionMode};
+use rejoin_core::{PermissionMode, Permissions};
 
 use crate::order::{Kind, OLD, plan};
 
@@ -12,32 +12,33 @@ const SESSIONS: &[(&str, &str, &str)] = &[
     ("opencode", "ses_e21a13099ffesPgMJlFhtDvy9X", "p/m"),
 ];
 
-fn of(mode: PermissionMode) -> Envelope {
-    Envelope {
+fn of(mode: PermissionMode) -> Permissions {
+    Permissions {
         mode,
-        ..Envelope::default()
+        ..Permissions::default()
     }
 }
 
 /// `rules`: what lies in that folder of the home.
 fn opened(
     agent: &str,
-    envelope: &Envelope,
+    permissions: &Permissions,
     help: &str,
     rules: &[&str],
 ) -> Result<CommandSpec, String> {
     let known = SESSIONS.iter().find(|(name, ..)| *name == agent);
     let (_, session, model) = known.copied().unwrap_or((agent, OLD, "m"));
     let plan = plan(agent, session, Kind::Resume);
-    adapter(agent).unwrap().terminal(&TerminalOrder {
+    let terminal = adapter(agent).unwrap().capabilities().terminal;
+    terminal.unwrap().terminal(&TerminalOrder {
         session: plan.session().unwrap(),
         home: "/home/u/.cli",
         place: "place/of/the/session",
         env: &[],
         folder: "/w/d",
         model: Some(model),
-        envelope,
-        tool_servers: &["files".to_owned()],
+        permissions,
+        mcp_servers: &["files".to_owned()],
         repository: RepositoryConfig::Ignored,
         memory: &Memory::default(),
         extra_args: &["--mine".to_owned()],
@@ -106,10 +107,4 @@ fn codex_that_asks_asks_in_its_terminal_too() {
     for flags in ["-s read-only -a on-request", "--disable unified_exec_tty"] {
         assert!(args.contains(flags), "{args}");
     }
-}
-
-#[test]
-fn the_demo_agent_has_none() {
-    let refused = opened("demo", &of(PermissionMode::Edit), "", &[]);
-    assert!(refused.is_err_and(|why| why.contains("no terminal interface")));
 }

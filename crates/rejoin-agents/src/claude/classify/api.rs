@@ -1,10 +1,12 @@
-//! What a failure of the API means.
+//! Classification of API failures.
 
 use rejoin_core::{Class, Failure};
 
-use super::{ApiError, when};
+use super::ApiError;
+use crate::failure::{self, when};
 
-/// The API refuses the history as such: what is in it stays in it. Lower case.
+/// Texts with which the API refuses the history itself. The session keeps the refused content, so
+/// every retry fails. Lower case.
 const POISON: &[&str] = &[
     "tool_use ids were found without",
     "tool_use` ids were found without",
@@ -79,29 +81,10 @@ const LOGIN: &[&str] = &[
 pub(super) fn failure(error: &ApiError, reason: &str, resets: Option<&str>) -> Failure {
     let class = class(error, reason);
     let said = sentence(&error.text);
-    let message = match class {
-        Class::Quota => quota(&said, resets),
-        Class::Auth => format!("the login is missing or was refused: {said}"),
-        Class::Transient => format!("the API could not be reached or failed: {said}"),
-        Class::ContextOverflow => format!("the session does not fit the model's context: {said}"),
-        Class::Poisoned => format!("the API refuses what is in the session: {said}"),
-        Class::InvalidRequest => format!("the API refused the request: {said}"),
-        Class::Refused
-        | Class::Interrupted
-        | Class::Crashed
-        | Class::DiskFull
-        | Class::NotRecorded
-        | Class::TimeLimit
-        | Class::IdleLimit
-        | Class::CostLimit
-        | Class::NotStarted
-        | Class::WouldReseed
-        | Class::Envelope
-        | Class::InUse
-        | Class::Lost
-        | Class::Unknown => format!("the CLI reported an error: {said}"),
-    };
-    Failure { class, message }
+    if class == Class::Quota {
+        return failure::failure(class, quota(&said, resets));
+    }
+    failure::of_api(class, &said)
 }
 
 fn class(error: &ApiError, reason: &str) -> Class {
@@ -153,7 +136,8 @@ fn class(error: &ApiError, reason: &str) -> Class {
     }
 }
 
-/// `Claude AI usage limit reached|1763218800` and the event before it both say when it ends.
+/// Formats a quota failure. Both `Claude AI usage limit reached|1763218800` and the event before it
+/// contain the time of the reset.
 fn quota(said: &str, resets: Option<&str>) -> String {
     let (text, at) = match said.rsplit_once('|') {
         Some((text, stamp)) => (text, stamp.trim().parse().ok().and_then(when)),
@@ -165,12 +149,6 @@ fn quota(said: &str, resets: Option<&str>) -> String {
     }
 }
 
-/// On one line, not endless, without the CLI's own prefix.
 pub(super) fn sentence(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = line.strip_prefix("API Error: ").unwrap_or(&line);
-    if line.is_empty() {
-        return "it did not say why".into();
-    }
-    line.chars().take(300).collect()
+    failure::sentence(text, "API Error: ")
 }

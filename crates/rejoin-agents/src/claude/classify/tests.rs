@@ -1,23 +1,24 @@
 use rejoin_core::SessionId;
 
 use super::*;
+use crate::failure::when;
 
 const ASKED: &str = "b731fd0c-68de-4452-a02a-ef7d040b8069";
 
-fn ended(code: i32) -> End {
-    End {
+fn ended(code: i32) -> ProcessEnd {
+    ProcessEnd {
         code: Some(code),
         asked_session: SessionId::new(ASKED).ok(),
-        ..End::default()
+        ..ProcessEnd::default()
     }
 }
 
-fn seen(results: Vec<Finished>) -> Seen {
-    Seen {
+fn seen(results: Vec<Finished>) -> RunFacts {
+    RunFacts {
         init: true,
         session: Some(ASKED.into()),
         results,
-        ..Seen::default()
+        ..RunFacts::default()
     }
 }
 
@@ -39,7 +40,7 @@ fn bad(status: Option<u64>, text: &str) -> Finished {
     }
 }
 
-fn class_of(seen: &Seen, end: &End) -> String {
+fn class_of(seen: &RunFacts, end: &ProcessEnd) -> String {
     match judge(seen, end).outcome {
         Outcome::Succeeded => "succeeded".into(),
         Outcome::Cancelled => "cancelled".into(),
@@ -188,7 +189,7 @@ fn success_needs_the_whole_of_it() {
     assert_eq!(
         class_of(
             &fine,
-            &End {
+            &ProcessEnd {
                 torn: true,
                 ..ended(0)
             }
@@ -200,7 +201,7 @@ fn success_needs_the_whole_of_it() {
         class_of(&seen(vec![good(), bad(Some(529), "x")]), &ended(1)),
         "transient"
     );
-    let moved = Seen {
+    let moved = RunFacts {
         moved: true,
         ..seen(vec![good()])
     };
@@ -210,7 +211,7 @@ fn success_needs_the_whole_of_it() {
         ..good()
     };
     assert_eq!(class_of(&seen(vec![deferred]), &ended(0)), "interrupted");
-    let headless = Seen {
+    let headless = RunFacts {
         init: false,
         session: None,
         ..seen(vec![good()])
@@ -220,7 +221,7 @@ fn success_needs_the_whole_of_it() {
 
 #[test]
 fn ends_that_others_brought_about() {
-    let cause = |cause| End {
+    let cause = |cause| ProcessEnd {
         cause,
         code: None,
         signal: Some(9),
@@ -229,7 +230,7 @@ fn ends_that_others_brought_about() {
     for (end, without, with) in [
         (cause(EndCause::Cancelled), "cancelled", "cancelled"),
         (
-            End {
+            ProcessEnd {
                 cause: EndCause::Cancelled,
                 ..ended(0)
             },
@@ -244,7 +245,7 @@ fn ends_that_others_brought_about() {
         (cause(EndCause::NotStarted), "not_started", "not_started"),
         (cause(EndCause::ByItself), "crashed", "succeeded"),
         (
-            End {
+            ProcessEnd {
                 cause: EndCause::Unseen,
                 code: None,
                 ..ended(0)
@@ -258,7 +259,7 @@ fn ends_that_others_brought_about() {
     }
 }
 
-/// by structure; what the assistant says is never a refusal.
+/// only structure makes a refusal, never the assistant's text.
 #[test]
 fn a_refusal_is_structural() {
     let unknown = format!("No conversation found with session ID: {ASKED}");
@@ -269,15 +270,15 @@ fn a_refusal_is_structural() {
         errors: Some(vec![unknown.clone()]),
         ..bad(None, "")
     };
-    let refused = Seen {
+    let refused = RunFacts {
         results: vec![result],
-        ..Seen::default()
+        ..RunFacts::default()
     };
     assert!(judge(&refused, &ended(1)).refused);
     assert_eq!(class_of(&refused, &ended(1)), "refused");
-    let only_stderr = Seen {
+    let only_stderr = RunFacts {
         stderr: vec![unknown.clone()],
-        ..Seen::default()
+        ..RunFacts::default()
     };
     assert!(judge(&only_stderr, &ended(1)).refused);
     let quoted = Finished {
@@ -285,12 +286,12 @@ fn a_refusal_is_structural() {
         ..good()
     };
     assert!(!judge(&seen(vec![quoted]), &ended(0)).refused);
-    let begun = Seen {
+    let begun = RunFacts {
         stderr: vec![unknown],
         ..seen(vec![good()])
     };
     assert!(!judge(&begun, &ended(0)).refused);
-    let other = Seen {
+    let other = RunFacts {
         session: Some("other".into()),
         ..seen(vec![good()])
     };
@@ -311,11 +312,11 @@ fn messages_are_for_people() {
         said(Some(529), "API Error: 529\nOverloaded"),
         "the API could not be reached or failed: 529 Overloaded"
     );
-    let root = Seen { stderr: vec!["--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons".into()], ..Seen::default() };
+    let root = RunFacts { stderr: vec!["--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons".into()], ..RunFacts::default() };
     assert_eq!(class_of(&root, &ended(1)), "envelope");
-    let flag = Seen {
+    let flag = RunFacts {
         stderr: vec!["error: unknown option '--zork'".into()],
-        ..Seen::default()
+        ..RunFacts::default()
     };
     assert_eq!(class_of(&flag, &ended(1)), "not_started");
     assert_eq!(when(0.0).as_deref(), Some("1970-01-01 00:00 UTC"));

@@ -1,23 +1,23 @@
-//! The branch the CLI would replay, and how it follows from what was confirmed.
+//! The branch that the CLI would replay, and its connection to the confirmed end.
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::note;
+use super::super::tool_note;
 use super::Node;
-use super::again::{Again, LastTurn, texts};
+use super::repeated::{LastTurn, Repeat, texts};
 use crate::session::{ReadEntry, Reading};
 
-/// Lines a cursor names at most.
+/// Maximum number of lines that a cursor names.
 const CURSOR_LINES: usize = 12;
 
 pub(super) struct Tree {
     nodes: Vec<Node>,
     by_uuid: HashMap<String, usize>,
-    /// The confirmed end: its last message, and the lines of the chain that follow it. 2.1.325 hangs
-    /// the next turn off an attachment after the answer, 2.1.197 off the answer itself; a branch from
-    /// any of them has lost nothing that was said.
+    /// Ids of the confirmed end: its last message, and the following lines of the chain. 2.1.325
+    /// appends the next turn to an attachment after the answer, 2.1.197 to the answer itself. A
+    /// branch from any of them has lost no message.
     confirmed: Option<Vec<String>>,
-    /// As it would be known again.
+    /// Last confirmed turn, to recognise its repetition.
     last: LastTurn,
 }
 
@@ -36,20 +36,20 @@ impl Tree {
         }
     }
 
-    /// 2.1.197 writes some lines again before a compaction: the first counts.
+    /// Adds a line. 2.1.197 writes some lines again before a compaction; the first one counts.
     pub(super) fn add(&mut self, node: Node) {
         if self.by_uuid.contains_key(&node.uuid) || self.is_confirmed(&node.uuid) {
             return;
         }
         let again = self.last.has(&node).filter(|_| !self.follows(&node));
         let node = match again {
-            Some(Again::Last) => {
+            Some(Repeat::Last) => {
                 self.take_back(node.parent);
                 self.confirmed.get_or_insert_default().push(node.uuid);
                 return;
             }
-            // It says nothing, but leads on.
-            Some(Again::Earlier) => Node {
+            // The line adds no message, but connects its descendants.
+            Some(Repeat::Earlier) => Node {
                 uuid: node.uuid,
                 parent: node.parent,
                 ..Node::default()
@@ -60,10 +60,10 @@ impl Tree {
         self.nodes.push(node);
     }
 
-    /// It was said after what was confirmed, whatever it looks like.
+    /// True if the line descends from the confirmed end. Then it is new, even if it looks repeated.
     fn follows(&self, node: &Node) -> bool {
         let mut parent = node.parent.as_deref();
-        // No line is its own ancestor, but a damaged file may say so.
+        // A damaged file may contain a cycle.
         for _ in 0..=self.nodes.len() {
             match parent {
                 Some(uuid) if self.is_confirmed(uuid) => return true,
@@ -77,7 +77,7 @@ impl Tree {
         false
     }
 
-    /// What leads to a message that was written again was so as well.
+    /// Removes the ancestors of a repeated message: they are repetitions too.
     fn take_back(&mut self, mut uuid: Option<String>) {
         while let Some(at) = uuid.and_then(|uuid| self.by_uuid.remove(&uuid)) {
             let before = std::mem::take(&mut self.nodes[at]);
@@ -106,6 +106,7 @@ impl Tree {
         let branch = self.nodes.iter().zip(&on_branch);
         let branch = branch.filter(|(_, on)| **on).map(|(node, _)| node);
         let last = LastTurn::on(branch, &self.last);
+        let aside = self.aside(&on_branch);
         let mut reading = Reading {
             prompts,
             connected,
@@ -113,9 +114,15 @@ impl Tree {
             cursor: self.cursor_from(Some(leaf), &last),
             ..Reading::default()
         };
-        let nodes = self.nodes.into_iter().zip(on_branch);
-        let nodes: Vec<Node> = nodes.filter(|(_, on)| *on).map(|(node, _)| node).collect();
-        let results = nodes.iter().flat_map(|node| &node.results);
+        let (mut nodes, mut beside) = (vec![], vec![]);
+        for ((node, on), aside) in self.nodes.into_iter().zip(on_branch).zip(aside) {
+            match (on, aside) {
+                (true, _) => nodes.push(node),
+                (false, true) => beside.push(node),
+                (false, false) => {}
+            }
+        }
+        let results = nodes.iter().chain(&beside).flat_map(|node| &node.results);
         let results: HashMap<String, (bool, bool)> = results
             .map(|result| (result.id.clone(), (result.failed, result.denied)))
             .collect();
@@ -131,14 +138,28 @@ impl Tree {
             reading.entries.extend(ended(node, &results));
         }
         reading.orphaned_calls = orphaned.len() as u64;
+        let beside = beside.into_iter().flat_map(|node| ended(node, &results));
+        reading.aside = beside.collect();
         reading
+    }
+
+    /// Marks the prompts off the branch, and their descendants. Parents come before children.
+    fn aside(&self, on_branch: &[bool]) -> Vec<bool> {
+        let mut aside = vec![false; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            let parent = node.parent.as_ref().and_then(|id| self.by_uuid.get(id));
+            let follows = parent.is_some_and(|&up| up < at && aside[up]);
+            aside[at] = !on_branch[at] && (follows || node.asks());
+        }
+        aside
     }
 
     fn is_confirmed(&self, uuid: &str) -> bool {
         self.confirmed.iter().flatten().any(|known| known == uuid)
     }
 
-    /// From the leaf back to the confirmed end, or to the beginning.
+    /// Marks the lines from the leaf back to the confirmed end, or to the beginning. The second
+    /// value is false if the chain does not lead there.
     fn chain(&self, leaf: usize) -> (Vec<bool>, bool) {
         let mut on_branch = vec![false; self.nodes.len()];
         let mut at = leaf;
@@ -150,12 +171,13 @@ impl Tree {
                 None => return (on_branch, self.confirmed.is_none()),
                 Some(parent) if self.is_confirmed(parent) => return (on_branch, true),
                 Some(parent) => match self.by_uuid.get(parent) {
-                    // A fork holds the end of what was summed up behind the boundary (2.1.197, 2.1.325).
+                    // A fork stores the last messages before the compaction behind the boundary
+                    // (2.1.197, 2.1.325).
                     Some(&up) if self.nodes[at].compacts && up > at => {
                         return (on_branch, self.confirmed.is_none());
                     }
                     Some(&up) => at = up,
-                    // What was summed up is not in a fork.
+                    // A fork does not contain the messages before the compaction.
                     None => {
                         let begins = self.confirmed.is_none() && self.nodes[at].compacts;
                         return (on_branch, begins);
@@ -165,8 +187,9 @@ impl Tree {
         }
     }
 
-    /// Calls made in parallel are lines of one message whose results hang off different lines; the
-    /// chain goes on from one of them only, but the CLI replays them all.
+    /// Marks the other lines of parallel calls. Parallel calls are lines of one message, with
+    /// results that descend from different lines. The chain contains only one of them, but the CLI
+    /// replays them all.
     fn add_parallel(&self, on_branch: &mut [bool]) {
         let mut messages: HashMap<&str, Vec<&Node>> = HashMap::new();
         for (node, _) in self.nodes.iter().zip(&*on_branch).filter(|(_, on)| **on) {
@@ -177,7 +200,7 @@ impl Tree {
         let mut calls = HashSet::new();
         for (node, on) in self.nodes.iter().zip(&mut *on_branch) {
             let lines = node.message.as_deref().and_then(|id| messages.get(id));
-            // One of these may have been written a second time.
+            // The line may be a repetition of one of these.
             let same = |line: &&Node| line.calls == node.calls && texts(line) == texts(node);
             *on |= lines.is_some_and(|lines| !lines.iter().any(same));
             calls.extend(node.calls.iter().filter(|_| *on));
@@ -187,7 +210,8 @@ impl Tree {
         }
     }
 
-    /// The last message and what hangs off it: what the next turn may go on from.
+    /// Returns a cursor: the last message and its descendants, from which the next turn may
+    /// continue.
     fn cursor_from(&self, leaf: Option<usize>, last: &LastTurn) -> Option<String> {
         let mut ends: Vec<&str> = match leaf.and_then(|at| self.nodes.get(at)) {
             Some(node) => vec![node.uuid.as_str()],
@@ -216,7 +240,7 @@ impl Tree {
     }
 }
 
-/// With what became of its calls; without those that were not allowed.
+/// Returns the entries of a line with the results of its calls, and without denied calls.
 fn ended(node: Node, results: &HashMap<String, (bool, bool)>) -> Vec<ReadEntry> {
     let mut calls = node.calls.into_iter();
     let entries = node.entries.into_iter().filter_map(|entry| {
@@ -225,7 +249,7 @@ fn ended(node: Node, results: &HashMap<String, (bool, bool)>) -> Vec<ReadEntry> 
         };
         if let Some((failed, denied)) = calls.next().and_then(|id| results.get(&id)) {
             did.finished = true;
-            did.changed_file = !failed && note::edits(&did.tool);
+            did.changed_file = !failed && tool_note::edits(&did.tool);
             if *denied {
                 return None;
             }

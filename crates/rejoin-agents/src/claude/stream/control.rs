@@ -1,4 +1,4 @@
-//! What the CLI asks while it runs, and how it is answered; all that was not allowed is listed.
+//! Questions that the CLI asks during a run, the answers to them, and a list of all denied calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,42 +6,42 @@ use rejoin_core::{Asked, Choice, EventBody, Given, QuestionItem, QuestionKind, Q
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::hook::HeldCall;
+use super::super::hook::Call;
 use super::super::wire::{ControlRequest, Denial};
-use super::words::shorten;
+use super::text::shorten;
 use crate::denial::denial;
 use crate::stream::{Denied, Reply, Say};
 
-/// How a call fails that asked after stdin was closed: a sub-agent in the background, which 2.1.325
-/// starts unasked. Such a denial is listed nowhere else.
+/// Prefixes of the result of a call that asked after stdin was closed: a background sub-agent,
+/// which 2.1.325 starts by itself. Such a denial is listed nowhere else.
 const UNHEARD: &[&str] = &[
     "Tool permission request failed",
     "Tool permission stream closed",
 ];
 
-/// Of a denied call's input.
+/// Maximum size of a denied call's input.
 const INPUT_BYTES: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct Control {
     asked: Vec<Asked>,
     says: Vec<Say>,
-    /// What was asked so far, by its call.
-    wanted: BTreeMap<String, Wanted>,
+    /// Questions so far, by the id of their call.
+    wanted: BTreeMap<String, PendingCall>,
     denied: Vec<Denied>,
     inputs: HashMap<String, String>,
 }
 
-struct Wanted {
-    /// None: a hook holds the call, and the CLI does not listen yet.
+struct PendingCall {
+    /// Id of the CLI's request. None while a hook holds the call and the CLI does not wait yet.
     request_id: Option<String>,
     asked: Asked,
     suggestions: Vec<Value>,
-    /// A person, or somebody for them, has decided.
+    /// True if an answer was sent, by a person or on their behalf.
     decided: bool,
 }
 
-/// Of `AskUserQuestion`.
+/// A question of `AskUserQuestion`.
 #[derive(Deserialize)]
 struct Item {
     question: String,
@@ -52,14 +52,14 @@ struct Item {
 }
 
 impl Control {
-    /// Remembers what a call was about: some denials name only its id.
+    /// Stores the input of a call, because some denials contain only its id.
     pub(super) fn called(&mut self, id: &str, input: &Value) {
         self.inputs
             .insert(id.to_owned(), shorten(input.to_string(), INPUT_BYTES));
     }
 
-    /// A hook waits for the answer before the CLI itself asks, or has put the call off.
-    pub(super) fn held(&mut self, call: HeldCall) {
+    /// Registers a call that a hook holds before the CLI itself asks, or that was deferred.
+    pub(super) fn held(&mut self, call: Call) {
         let (call_id, tool, input) = call.into_parts();
         if !self.wanted.contains_key(&call_id) {
             self.want(call_id, tool, input, None, vec![]);
@@ -95,7 +95,7 @@ impl Control {
             held.suggestions = suggestions;
             return vec![];
         }
-        // Asked twice about one call, the second is a question of its own.
+        // A second request about the same call is a question of its own.
         let id = id.filter(|id| !self.wanted.contains_key(id));
         let call_id = id.unwrap_or_else(|| request_id.clone());
         self.want(call_id, tool, request.input, Some(request_id), suggestions);
@@ -123,7 +123,7 @@ impl Control {
             questions,
         };
         self.asked.push(asked.clone());
-        let wanted = Wanted {
+        let wanted = PendingCall {
             request_id,
             asked,
             suggestions,
@@ -160,7 +160,8 @@ impl Control {
         std::mem::take(&mut self.says)
     }
 
-    /// The CLI denied a call by itself; again in the result, and there also what we denied.
+    /// Records a call that the CLI reports as denied. The result lists it again, together with the
+    /// calls that rejoin denied. Returns an event only for a new one.
     pub(super) fn refused(&mut self, denial: &Denial) -> Option<EventBody> {
         let id = denial.tool_use_id.as_deref().unwrap_or_default();
         let new = self.note(&denial.tool_name, id, &denial.tool_input);
@@ -186,13 +187,13 @@ impl Control {
         self.denied.clone()
     }
 
-    /// Says whether a call still waits for a person.
+    /// True if a call still waits for a person.
     pub(super) fn waits(&self, id: &str) -> bool {
         self.is_undecided(id) && !self.is_denied(id)
     }
 
-    /// Says whether the CLI itself denied a call for which a person had been asked, as it may when it is
-    /// interrupted meanwhile.
+    /// True if the CLI itself denied a call for which a person had been asked. It may do so when it
+    /// is interrupted.
     pub(super) fn gave_up(&self, id: &str) -> bool {
         self.is_undecided(id) && self.is_denied(id)
     }
@@ -239,7 +240,7 @@ fn questions(tool: &str, input: &Value) -> Vec<QuestionItem> {
         .collect()
 }
 
-fn allowed(wanted: &Wanted, given: &Given) -> Value {
+fn allowed(wanted: &PendingCall, given: &Given) -> Value {
     let Asked {
         kind, tool, input, ..
     } = &wanted.asked;
@@ -256,7 +257,8 @@ fn allowed(wanted: &Wanted, given: &Given) -> Value {
     }
 }
 
-/// The CLI knows a question by its words, and several choices as one text.
+/// Adds the answers to the input. The CLI identifies a question by its text, and expects several
+/// choices as one text.
 fn with_answers(asked: &Asked, given: &Given) -> Value {
     let mut input = asked.input.clone();
     let answers: serde_json::Map<String, Value> = asked
@@ -271,8 +273,9 @@ fn with_answers(asked: &Asked, given: &Given) -> Value {
     input
 }
 
-/// What "always" comes to: the rules that the CLI itself would offer, for this process alone; never
-/// another mode or more folders. Without an offer: this very command, or this tool.
+/// Returns the permission rules for the answer "always": the rules that the CLI itself suggests,
+/// limited to this process. Never another mode or more folders. Without a suggestion: this exact
+/// command, or this tool.
 fn lasting(tool: &str, input: &Value, suggestions: &[Value]) -> Vec<Value> {
     let rules = |one: &&Value| one["type"] == "addRules" && one["behavior"] == "allow";
     let mut lasting: Vec<Value> = suggestions.iter().filter(rules).cloned().collect();

@@ -1,10 +1,10 @@
 //! Tokens, money and how full the session is.
 //!
-//! `result.usage` is the turn's main thread, on both versions; `modelUsage` covers sub-agents too,
-//! but per process (2.1.197) or over the whole session (2.1.325), so it cannot be charged to a turn.
-//! Tokens of sub-agents are those of their printed messages, each message once. These carry the
-//! usage known when the message began: input is exact, output a lower bound. A sub-agent in the
-//! foreground does not print its last message, but its result holds the usage of that call.
+//! `result.usage` covers the turn's main thread, on both versions. `modelUsage` covers sub-agents
+//! too, but per process (2.1.197) or over the whole session (2.1.325), so it cannot be charged to a
+//! turn. The tokens of sub-agents are taken from their printed messages, each message once. These
+//! carry the usage known when the message began: input is exact, output a lower bound. A foreground
+//! sub-agent does not print its last message, but its result contains the usage of that call.
 
 use std::collections::HashMap;
 
@@ -16,9 +16,9 @@ use super::super::wire::{Finished, Tokens};
 
 #[derive(Default)]
 pub(super) struct Money {
-    /// What results said.
+    /// Sum of the usage in results.
     told: Usage,
-    /// Main-thread calls since the last result: all there is when a run is killed.
+    /// Main-thread calls since the last result. For a killed run they are the only numbers.
     open: Calls,
     subs: HashMap<String, Calls>,
     last_used: Option<u64>,
@@ -66,14 +66,15 @@ impl Money {
         self.last_model = model.map(str::to_owned);
     }
 
-    /// The true number of output tokens of the call that just ended.
+    /// Sets the true number of output tokens of the call that just ended.
     pub(super) fn output(&mut self, usage: Usage) {
         if let Some((_, last)) = self.open.seen.last_mut() {
             last.output = last.output.max(usage.output);
         }
     }
 
-    /// `structured` is the sub-agent's result; of other tools it has no usage.
+    /// Adds the last call of a sub-agent. `structured` is the sub-agent's result; the results of
+    /// other tools contain no usage.
     pub(super) fn sub_agent_ended(&mut self, call: &str, structured: &Value) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -96,7 +97,8 @@ impl Money {
         }
     }
 
-    /// An interrupted turn reports zeros; what was seen is nearer to the truth.
+    /// Adds the usage of a result. An interrupted turn reports zeros; the sum of its calls is
+    /// closer to the truth.
     pub(super) fn result(&mut self, result: &Finished) {
         let told = result.usage.map(Usage::from).unwrap_or_default();
         let seen = std::mem::take(&mut self.open).sum();
@@ -113,13 +115,14 @@ impl Money {
         usage
     }
 
-    /// Unknown without a result, and when a call was begun after the last one.
+    /// Returns the total cost. None without a result, and if a call began after the last result.
     pub(super) fn total(&self, results: &[Finished]) -> Option<Micros> {
         let last = results.last().filter(|_| self.open.seen.is_empty())?;
         last.total_cost_usd.and_then(Micros::from_dollars)
     }
 
-    /// The window of the main model as the last result names it, else the largest.
+    /// Returns the context use, with the window of the main model from the last result, or else the
+    /// largest.
     pub(super) fn context(&self, model: Option<&str>, results: &[Finished]) -> Option<Context> {
         let models = results.last()?.models.as_ref()?;
         let mut named = [model, self.last_model.as_deref()].into_iter().flatten();

@@ -1,11 +1,11 @@
-//! Lines that only inform, or say nothing at all.
+//! Lines that only inform, and lines without information.
 
 use rejoin_core::EventBody;
 
-use super::super::classify::when;
 use super::super::wire::{LimitInfo, Retry};
+use crate::failure::when;
 
-/// Lines that say nothing a reader of the turn would miss (2.1.197, 2.1.325).
+/// Lines without information for a reader of the turn (2.1.197, 2.1.325).
 const QUIET: &[&str] = &[
     "attachment",
     "auth_status",
@@ -68,7 +68,7 @@ pub(super) fn retry(retry: &Retry) -> EventBody {
     ))
 }
 
-/// When a limit that was hit ends, and what to say about it.
+/// Returns the reset time of an exhausted limit, and a warning for the user.
 pub(super) fn limit(info: LimitInfo) -> (Option<String>, Option<EventBody>) {
     let name = info.rate_limit_type.unwrap_or_else(|| "usage".into());
     let name = name.replace('_', " ");

@@ -1,15 +1,15 @@
-//! Tool calls, what they did, and the list of things to do.
+//! Tool calls, their effects, and the to-do list.
 
 use std::collections::HashMap;
 
 use rejoin_core::{EventBody, ToolNote};
 use serde_json::{Value, json};
 
-use super::super::note;
+use super::super::tool_note;
 
 #[derive(Default)]
 pub(super) struct Tools {
-    /// In order of their calls.
+    /// Calls in order.
     calls: Vec<Call>,
     by_id: HashMap<String, usize>,
     todo: Vec<Value>,
@@ -24,7 +24,7 @@ struct Call {
 }
 
 impl Tools {
-    /// A call printed twice counts once.
+    /// Records a call. A call that is printed twice counts once.
     pub(super) fn call(
         &mut self,
         id: String,
@@ -36,7 +36,7 @@ impl Tools {
             return vec![];
         }
         self.by_id.insert(id.clone(), self.calls.len());
-        let note = note::begun(&tool, &input);
+        let note = tool_note::begun(&tool, &input);
         self.calls.push(Call {
             id: id.clone(),
             name: tool.clone(),
@@ -49,6 +49,8 @@ impl Tools {
             tool,
             input,
             parent_tool,
+            kind: None,
+            subject: None,
         }]
     }
 
@@ -66,7 +68,7 @@ impl Tools {
             return vec![];
         }
         call.succeeded = true;
-        if note::edits(&call.name) {
+        if tool_note::edits(&call.name) {
             call.note.changed_file = true;
             let path = ["file_path", "notebook_path"]
                 .iter()
@@ -115,7 +117,7 @@ impl Tools {
         begun.count() as u64
     }
 
-    /// What was done: without what was not allowed.
+    /// Returns all calls except denied ones.
     pub(super) fn trail(&self, denied: impl Fn(&str) -> bool) -> Vec<ToolNote> {
         self.calls
             .iter()
@@ -126,7 +128,7 @@ impl Tools {
 }
 
 impl Tools {
-    /// Returns the calls that a person was `wanted` for and that had no success.
+    /// Returns the calls that waited for a person (`wanted`) and did not succeed.
     pub(super) fn withheld(&self, wanted: impl Fn(&str) -> bool) -> Vec<ToolNote> {
         let waiting = |call: &&Call| wanted(&call.id) && !call.succeeded;
         let calls = self.calls.iter().filter(waiting);
@@ -138,7 +140,7 @@ fn from_todo(todo: &Value) -> Value {
     json!({"text": todo["content"], "status": todo["status"]})
 }
 
-/// A new task is not printed with its state.
+/// Converts a task. A new task is printed without its state.
 fn from_task(task: &Value) -> Value {
     let status = task["status"].as_str().unwrap_or("pending");
     json!({"id": task["id"], "text": task["subject"], "status": status})

@@ -1,9 +1,11 @@
-//! What a failure of the API means, by the CLI's own sentence about it.
+//! Classification of API failures, by the CLI's own message about them.
 
 use rejoin_core::{Class, Failure};
 use serde_json::Value;
 
-/// Lower case, as all below.
+use crate::failure;
+
+/// Lower case, like all lists below.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "context window",
@@ -32,7 +34,8 @@ const LOGIN: &[&str] = &[
     "incorrect api key",
     "unauthorized",
 ];
-/// The API refuses the history as such: what is in it stays in it.
+/// Texts with which the API refuses the history itself. The session keeps the refused content, so
+/// every retry fails.
 const POISON: &[&str] = &[
     "no tool output found",
     "no tool call found",
@@ -64,31 +67,7 @@ const NETWORK: &[&str] = &[
 ];
 
 pub(super) fn failure(text: &str) -> Failure {
-    let said = sentence(text);
-    let class = class(text);
-    let message = match class {
-        Class::Quota => said,
-        Class::Auth => format!("the login is missing or was refused: {said}"),
-        Class::Transient => format!("the API could not be reached or failed: {said}"),
-        Class::ContextOverflow => format!("the session does not fit the model's context: {said}"),
-        Class::Poisoned => format!("the API refuses what is in the session: {said}"),
-        Class::InvalidRequest => format!("the API refused the request: {said}"),
-        Class::Refused
-        | Class::Interrupted
-        | Class::Crashed
-        | Class::DiskFull
-        | Class::NotRecorded
-        | Class::TimeLimit
-        | Class::IdleLimit
-        | Class::CostLimit
-        | Class::NotStarted
-        | Class::WouldReseed
-        | Class::Envelope
-        | Class::InUse
-        | Class::Lost
-        | Class::Unknown => format!("the CLI reported an error: {said}"),
-    };
-    Failure { class, message }
+    failure::of_api(class(text), &sentence(text))
 }
 
 fn class(text: &str) -> Class {
@@ -115,14 +94,15 @@ fn class(text: &str) -> Class {
     } else if says(NETWORK) {
         Class::Transient
     } else if body(text).is_some() || says(&["invalid_request", "exceeds the maximum length"]) {
-        // Of a 400 the whole body is printed, without its status.
+        // For a 400 the CLI prints the whole body, without the status.
         Class::InvalidRequest
     } else {
         Class::Unknown
     }
 }
 
-/// `unexpected status 401 Unauthorized: …`, `last status: 429 Too Many Requests`.
+/// Parses the HTTP status in `unexpected status 401 Unauthorized: …` or `last status: 429 Too Many
+/// Requests`.
 fn status(lower: &str) -> Option<u16> {
     let after = |word: &str| lower.split_once(word).map(|(_, rest)| rest);
     let rest = after("unexpected status ").or_else(|| after("last status: "))?;
@@ -130,7 +110,7 @@ fn status(lower: &str) -> Option<u16> {
     digits.parse().ok()
 }
 
-/// The API's own words in the body of a refusal.
+/// Returns the API's own message from the body of a refusal. None if the text is not JSON.
 fn body(text: &str) -> Option<String> {
     let body: Value = serde_json::from_str(text.trim()).ok()?;
     let error = &body["error"];
@@ -141,13 +121,7 @@ fn body(text: &str) -> Option<String> {
         .or_else(|| error.is_object().then(|| error.to_string()))
 }
 
-/// On one line, not endless, without the CLI's own prefix.
 pub(super) fn sentence(text: &str) -> String {
-    let text = body(text).unwrap_or_else(|| text.to_owned());
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = line.strip_prefix("Error: ").unwrap_or(&line);
-    if line.is_empty() {
-        return "it did not say why".into();
-    }
-    line.chars().take(300).collect()
+    let body = body(text);
+    failure::sentence(body.as_deref().unwrap_or(text), "Error: ")
 }

@@ -12,21 +12,21 @@ fn class(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn begun() -> Seen {
-    Seen {
+fn begun() -> RunFacts {
+    RunFacts {
         thread: Some(ID.into()),
-        ..Seen::default()
+        ..RunFacts::default()
     }
 }
 
-fn ended(code: i32) -> End {
-    End {
+fn ended(code: i32) -> ProcessEnd {
+    ProcessEnd {
         code: Some(code),
-        ..End::default()
+        ..ProcessEnd::default()
     }
 }
 
-/// As measured on 0.166.0, but for those marked with a word of the API alone.
+/// Messages as measured on 0.166.0, except those that contain only an error code of the API.
 #[test]
 fn failures_of_the_api() {
     let table = [
@@ -89,7 +89,7 @@ fn failures_of_the_api() {
         ("something nobody has seen", "unknown"),
     ];
     for (said, expected) in table {
-        let seen = Seen {
+        let seen = RunFacts {
             failed: Some(said.into()),
             ..begun()
         };
@@ -114,11 +114,11 @@ fn the_api_is_quoted_and_not_its_json() {
 
 #[test]
 fn the_last_word_counts_and_not_the_exit() {
-    let done = Seen {
+    let done = RunFacts {
         completed: true,
         ..begun()
     };
-    let of = |end: &End| class(&judge(&done, end).outcome);
+    let of = |end: &ProcessEnd| class(&judge(&done, end).outcome);
     assert_eq!(of(&ended(0)), "succeeded");
     assert_eq!(of(&ended(1)), "succeeded");
     for cause in [
@@ -127,19 +127,19 @@ fn the_last_word_counts_and_not_the_exit() {
         EndCause::WallLimit,
         EndCause::Unseen,
     ] {
-        let killed = End {
+        let killed = ProcessEnd {
             signal: Some(9),
             cause,
-            ..End::default()
+            ..ProcessEnd::default()
         };
         assert_eq!(of(&killed), "succeeded");
     }
-    let torn = End {
+    let torn = ProcessEnd {
         torn: true,
         ..ended(0)
     };
     assert_eq!(of(&torn), "crashed");
-    let moved = Seen {
+    let moved = RunFacts {
         moved: true,
         completed: true,
         ..begun()
@@ -149,13 +149,13 @@ fn the_last_word_counts_and_not_the_exit() {
 
 #[test]
 fn without_a_last_word() {
-    let of = |seen: &Seen, end: &End| class(&judge(seen, end).outcome);
+    let of = |seen: &RunFacts, end: &ProcessEnd| class(&judge(seen, end).outcome);
     assert_eq!(of(&begun(), &ended(1)), "interrupted");
     assert_eq!(of(&begun(), &ended(101)), "crashed");
-    assert_eq!(of(&begun(), &End::default()), "lost");
-    let killed = End {
+    assert_eq!(of(&begun(), &ProcessEnd::default()), "lost");
+    let killed = ProcessEnd {
         signal: Some(9),
-        ..End::default()
+        ..ProcessEnd::default()
     };
     assert_eq!(of(&begun(), &killed), "crashed");
     for (cause, expected) in [
@@ -168,12 +168,12 @@ fn without_a_last_word() {
         (EndCause::NotStarted, "not_started"),
         (EndCause::Unseen, "lost"),
     ] {
-        let end = End { cause, ..ended(1) };
+        let end = ProcessEnd { cause, ..ended(1) };
         assert_eq!(of(&begun(), &end), expected);
     }
-    let said = |line: &str| Seen {
+    let said = |line: &str| RunFacts {
         stderr: vec!["WARNING: proceeding".into(), line.into()],
-        ..Seen::default()
+        ..RunFacts::default()
     };
     for (line, code, expected) in [
         ("Error: Unknown feature flag: shell_tool", 1, "envelope"),
@@ -206,13 +206,13 @@ fn without_a_last_word() {
 
 #[test]
 fn refusals() {
-    let end = |asked: &str| End {
+    let end = |asked: &str| ProcessEnd {
         asked_session: SessionId::new(asked).ok(),
         ..ended(1)
     };
-    let said = |text: &str| Seen {
+    let said = |text: &str| RunFacts {
         stderr: text.lines().map(str::to_owned).collect(),
-        ..Seen::default()
+        ..RunFacts::default()
     };
     for text in [
         include_str!("../../../fixtures/codex/0.166.0/unknown_session_failure.stderr.txt"),
@@ -224,19 +224,19 @@ fn refusals() {
     for text in [
         "Error: thread/resume: thread/resume failed: failed to load configuration (code -32603)",
         "Error: error resuming thread: cannot migrate the rollout",
-        "ERROR: Failed to initialize session: unsupported rollout version 9",
+        "ERROR: TurnFailed to initialize session: unsupported rollout version 9",
     ] {
         assert!(judge(&said(text), &end(ID)).refused, "{text}");
-        // A session that is begun cannot be refused.
+        // A run that begins a new session cannot be refused.
         assert!(!judge(&said(text), &ended(1)).refused, "{text}");
     }
     let busy = include_str!("../../../fixtures/codex/0.166.0/concurrent_resume_loser.stderr.txt");
     assert!(!judge(&said(busy), &end(ID)).refused);
-    // Another session than the one asked for; the same in capitals is the same.
+    // The CLI opened another session than requested. The same id in capitals is the same session.
     assert!(judge(&begun(), &end("01a1de49-ffff-7391-a595-647f5b1aba14")).refused);
     assert!(!judge(&begun(), &end(&ID.to_uppercase())).refused);
-    // Once it has opened the session, what stderr says is no refusal.
-    let late = Seen {
+    // Once the CLI has opened the session, stderr cannot contain a refusal.
+    let late = RunFacts {
         thread: Some(ID.into()),
         ..said("a tool printed: no rollout found for thread id x")
     };

@@ -1,47 +1,47 @@
-//! What the server asks, and how it is answered; all that was not allowed is listed.
+//! Requests of the server for approval, the answers to them, and a list of all denied calls.
 //!
-//! It takes no words along with a no. They follow as a note to the model, which the server puts behind
-//! what became of the call, into the same request (0.166.0).
+//! A denial cannot carry a message. The message follows as a note to the model, which the server
+//! inserts behind the result of the call, in the same request (0.166.0).
 
 use std::collections::{BTreeMap, HashMap};
 
 use rejoin_core::{Asked, Choice, EventBody, Given, QuestionItem, QuestionKind};
 use serde_json::{Value, json};
 
-use super::wire::{About, Item};
+use super::wire::{ApprovalParams, Item};
 use crate::denial::{NOT_ALLOWED, NOT_ANSWERED, UNWILLING};
 use crate::stream::{Denied, Reply, Say};
 
-/// The model hears that from the server.
+/// Text that the model receives from the server.
 const DENIED: &str = "rejected by user";
 
-/// Of a denied call's input.
+/// Maximum length of a denied call's input.
 const INPUT_CHARS: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct Approvals {
     asked: Vec<Asked>,
     says: Vec<Say>,
-    /// What was asked so far, by its call.
-    wanted: BTreeMap<String, Wanted>,
-    /// What a patch would change: it was told before.
+    /// Requests so far, by the id of their call.
+    wanted: BTreeMap<String, PendingCall>,
+    /// Changes of each patch, from an earlier notification.
     changes: HashMap<String, Value>,
     denied: Vec<Denied>,
-    /// Somebody said that the like need not be asked about again.
+    /// True if a person allowed similar calls without further questions.
     always: bool,
 }
 
-struct Wanted {
-    /// Of the request.
+struct PendingCall {
+    /// Id of the request.
     id: Value,
     thread: String,
     asked: Asked,
-    /// A person, or somebody for them, has decided.
+    /// True if an answer was sent, by a person or on their behalf.
     decided: bool,
 }
 
 impl Approvals {
-    /// Remembers what a patch is about: the request names only its id.
+    /// Stores the changes of a patch, because the request contains only its id.
     pub(super) fn told(&mut self, id: &str, changes: &Value) {
         self.changes.insert(id.to_owned(), changes.clone());
     }
@@ -50,13 +50,13 @@ impl Approvals {
         &mut self,
         id: Value,
         method: &str,
-        about: Option<About>,
+        about: Option<ApprovalParams>,
     ) -> Vec<EventBody> {
         let asked = about.and_then(|about| {
             let thread = about.thread_id.clone();
             Some((thread, self.understood(method, about)?))
         });
-        // It must not wait for what nobody will say.
+        // The server must not wait for an answer that will never be sent.
         let Some((thread, mut asked)) = asked else {
             let error = format!("rejoin does not answer requests of the kind {method}");
             let line = json!({"id": id, "error": {"code": -32601, "message": error}});
@@ -66,12 +66,12 @@ impl Approvals {
             });
             return vec![EventBody::notice(error)];
         };
-        // Asked twice about one call, the second is a question of its own.
+        // A second request about the same call is a question of its own.
         if asked.call_id.is_empty() || self.wanted.contains_key(&asked.call_id) {
             asked.call_id = format!("request {id}");
         }
         self.asked.push(asked.clone());
-        let wanted = Wanted {
+        let wanted = PendingCall {
             id,
             thread,
             asked,
@@ -81,7 +81,7 @@ impl Approvals {
         vec![]
     }
 
-    fn understood(&self, method: &str, about: About) -> Option<Asked> {
+    fn understood(&self, method: &str, about: ApprovalParams) -> Option<Asked> {
         let (tool, input, questions) = match method {
             "item/commandExecution/requestApproval" => {
                 let tool = match about.kind.as_deref() {
@@ -143,14 +143,14 @@ impl Approvals {
         Some(Reply { line, message })
     }
 
-    /// Says whether a call still waits for a person.
+    /// True if a call still waits for a person.
     pub(super) fn waits(&self, call_id: &str) -> bool {
         self.wanted
             .get(call_id)
             .is_some_and(|wanted| !wanted.decided)
     }
 
-    /// Nobody was asked about this call, nor said that nobody need be.
+    /// True if no person was asked about this call, and none allowed calls in general.
     pub(super) fn passed_by(&self, call_id: &str) -> bool {
         !self.always && !self.wanted.contains_key(call_id)
     }
@@ -180,8 +180,9 @@ impl Approvals {
     }
 }
 
-impl Wanted {
-    /// To the model, not from the user: the session holds no prompt but ours.
+impl PendingCall {
+    /// Formats a note to the model. It is not a user message, so that the session contains no
+    /// prompts but those of rejoin.
     fn note(&self, text: &str) -> String {
         let content = json!([{"type": "input_text", "text": text}]);
         let item = json!({"type": "message", "role": "developer", "content": content});
@@ -201,7 +202,8 @@ fn question(item: Item) -> QuestionItem {
     }
 }
 
-/// Why not, as people see it, and what the model has to be told beyond that.
+/// Returns the reason of a denial for people, and the note for the model if it needs one. Both are
+/// none if the call is allowed.
 fn refusal(kind: QuestionKind, given: Option<&Given>) -> (Option<String>, Option<String>) {
     let both = |text: &str| (Some(text.to_owned()), Some(text.to_owned()));
     match (given, kind) {
@@ -216,8 +218,9 @@ fn refusal(kind: QuestionKind, given: Option<&Given>) -> (Option<String>, Option
     }
 }
 
-/// `acceptForSession` counts for this very command, or for these files, until the process ends.
-/// Never the decision that writes a rule into the user's own.
+/// Returns the decision for the server. `acceptForSession` covers this exact command, or these
+/// files, until the process ends. The decision that writes a rule into the user's own rules is
+/// never used.
 fn decision(asked: &Asked, given: Option<&Given>) -> &'static str {
     match given.map(|given| given.decision) {
         Some(Choice::Always) if asked.tool != "write_stdin" => "acceptForSession",
@@ -241,8 +244,8 @@ fn without_nulls(mut input: Value) -> Value {
     input
 }
 
-/// Without the login shell that the CLI puts around it; none unless it is that and nothing else. A
-/// person decides by this.
+/// Removes the login shell that the CLI puts around a command. None if the command has any other
+/// form, because a person decides by this text.
 fn unwrapped(command: &str) -> Option<&str> {
     let (shell, script) = command.split_once(" -lc '")?;
     let script = script.strip_suffix('\'')?;

@@ -1,11 +1,11 @@
-//! The parts of a turn. They are those of `exec --json`, written otherwise.
+//! Items of a turn. They are the items of `exec --json` with other names.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::wire::Item;
 
-/// An item as `exec` prints it.
+/// Converts an item into the form that `exec` prints.
 pub(super) fn as_printed(item: &Value) -> Option<Item> {
     let fields = item.as_object()?.iter();
     let printed: Map<String, Value> = fields
@@ -17,7 +17,7 @@ pub(super) fn as_printed(item: &Value) -> Option<Item> {
     Some(item)
 }
 
-/// `commandExecution` is `command_execution`.
+/// Converts `commandExecution` into `command_execution`.
 fn snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
@@ -29,7 +29,7 @@ fn snake(name: &str) -> String {
     snake
 }
 
-/// What the model thought, as far as it tells.
+/// Returns the visible reasoning of the model.
 pub(super) fn thoughts(item: &Item) -> Option<String> {
     let parts = |field: &str| item.rest[field].as_array().cloned().unwrap_or_default();
     let summary = parts("summary");

@@ -1,4 +1,4 @@
-//! Leads the run by what the server says, line by line.
+//! Parser that conducts the dialogue with the server, line by line.
 
 use rejoin_core::{Asked, EventBody, Given, SessionId, Usage};
 use serde::Deserialize;
@@ -6,20 +6,21 @@ use serde_json::{Value, json};
 
 use super::super::classify;
 use super::super::stream::Tools;
-use super::super::wire::{Item, one_line};
+use super::super::wire::Item;
 use super::approvals::Approvals;
-use super::wire::{About, Counted, Opened, RpcError, Trouble, Turn, WithTurn};
+use super::wire::{ApprovalParams, ErrorBody, Opened, RpcError, TokenUsageUpdate, Turn, WithTurn};
 use super::{Dialogue, END, HELLO, POLICY, REVIEWER, THREAD, TURN, UNHEARD, items};
 use crate::rpc::Message;
-use crate::stream::{Denied, End, Ran, Reply, Say, StreamParser};
+use crate::stream::{Denied, ProcessEnd, Reply, RunReport, Say, Spent, StreamParser};
+use crate::tool_note::one_line;
 
-/// Lines of stderr that are kept to explain an end without a result.
+/// Number of stderr lines that are kept to explain an end without a result.
 const STDERR_LINES: usize = 40;
 
-/// Always said there; it then uses its own.
+/// Warning that the server always prints. It then uses its own bubblewrap.
 const NO_NEWS: &str = "could not find bubblewrap";
 
-/// What is told of the server itself, not of the turn.
+/// Notifications about the server itself, not about the turn.
 const QUIET: &[&str] = &[
     "configWarning",
     "deprecationNotice",
@@ -41,16 +42,18 @@ const QUIET: &[&str] = &[
 #[derive(Default)]
 pub(crate) struct Reader {
     led_by: Dialogue,
-    seen: classify::Seen,
+    seen: classify::RunFacts,
     model: Option<String>,
-    /// The one we asked for, as soon as the server has named it.
+    /// Id of the turn that rejoin requested, once the server has named it.
     turn: Option<String>,
     texts: Vec<String>,
     tools: Tools,
     approvals: Approvals,
     says: Vec<Say>,
-    /// Over the whole thread.
+    /// Tokens of the whole thread.
     usage: Usage,
+    /// True if a tool was called since the model last wrote text.
+    called: bool,
     compacted: bool,
     unknown: u64,
 }
@@ -91,11 +94,19 @@ impl StreamParser for Reader {
         says
     }
 
-    fn finish(self: Box<Self>, end: &End) -> Ran {
+    fn spent(&self) -> Option<Spent> {
+        Some(Spent {
+            usage: self.usage,
+            total: None,
+            goes_on: self.called && !self.seen.completed,
+        })
+    }
+
+    fn finish(self: Box<Self>, end: &ProcessEnd) -> RunReport {
         let judged = classify::judge(&self.seen, end);
         let session = self.seen.thread.as_deref();
         let denied = self.approvals.denied();
-        Ran {
+        RunReport {
             outcome: judged.outcome,
             refused: judged.refused,
             text: self.texts.join("\n\n"),
@@ -124,11 +135,12 @@ impl Reader {
         }
     }
 
-    /// None: not understood.
+    /// Handles a message. None if it is not understood.
     fn read(&mut self, message: Message) -> Option<Vec<EventBody>> {
         match (message.method, message.id) {
             (Some(method), Some(id)) => {
-                let about = About::deserialize(message.params).ok();
+                let about = ApprovalParams::deserialize(message.params).ok();
+                self.called = true;
                 Some(self.approvals.request(id, &method, about))
             }
             (Some(method), None) => self.told(&method, message.params),
@@ -149,7 +161,7 @@ impl Reader {
         });
     }
 
-    /// To what we said.
+    /// Handles a response to a request of rejoin.
     fn answered(
         &mut self,
         id: &str,
@@ -176,7 +188,7 @@ impl Reader {
         }
         match id {
             TURN => self.seen.failed = Some(said),
-            // As `exec` says it, where it says why a session is not loaded.
+            // `exec` prints the reason why a session is not loaded in the same form.
             HELLO | THREAD => self.seen.stderr.insert(0, format!("Error: {said}")),
             END => return vec![],
             _ => {
@@ -188,12 +200,12 @@ impl Reader {
         vec![]
     }
 
-    /// Nothing more is wanted of it.
+    /// Ends the run: rejoin sends no more requests.
     fn end(&mut self) {
         self.say(END, "thread/loaded/list", &json!({}));
     }
 
-    /// The prompt is sent only where it was to go, and where what we asked for holds.
+    /// Sends the prompt if the server opened the requested session with the requested permissions.
     fn opened(&mut self, opened: Opened) -> Vec<EventBody> {
         if self.seen.thread.is_some() {
             return vec![];
@@ -229,11 +241,11 @@ impl Reader {
         }
         let thread = params["threadId"].as_str();
         if thread.is_some() && thread != self.seen.thread.as_deref() {
-            // Of a sub-agent.
+            // Notification of a sub-agent.
             return Some(vec![]);
         }
         match method {
-            // Which one is ours is said in the answer to our request.
+            // The response to rejoin's request says which turn is its own.
             "turn/started" => Some(vec![]),
             "item/started" => Some(self.begun(&items::as_printed(&params["item"])?)),
             "item/completed" => self.done(items::as_printed(&params["item"])?),
@@ -242,8 +254,8 @@ impl Reader {
             }]),
             "turn/plan/updated" => Some(vec![todo(&params["plan"])]),
             "thread/tokenUsage/updated" => {
-                let counted = Counted::deserialize(params).ok()?;
-                // When a session is opened, it tells what that had used before.
+                let counted = TokenUsageUpdate::deserialize(params).ok()?;
+                // When a session is opened, the server reports its earlier usage.
                 if self.turn.as_ref() == Some(&counted.turn_id) {
                     self.usage = counted.token_usage.total.into();
                 }
@@ -252,7 +264,7 @@ impl Reader {
             "thread/compacted" => Some(self.was_compacted()),
             "turn/completed" => Some(self.completed(WithTurn::deserialize(params).ok()?.turn)),
             "error" => {
-                let trouble = Trouble::deserialize(&params["error"]).ok()?;
+                let trouble = ErrorBody::deserialize(&params["error"]).ok()?;
                 self.seen.trouble = Some(trouble.message.clone());
                 Some(vec![EventBody::warning(trouble.message)])
             }
@@ -265,7 +277,7 @@ impl Reader {
 
     fn begun(&mut self, item: &Item) -> Vec<EventBody> {
         match item.kind.as_str() {
-            // Told when they are whole.
+            // Reported when they are complete.
             "agent_message" | "reasoning" | "user_message" | "plan" | "context_compaction" => {
                 vec![]
             }
@@ -273,6 +285,7 @@ impl Reader {
                 if kind == "file_change" {
                     self.approvals.told(&item.id, &item.rest["changes"]);
                 }
+                self.called = true;
                 self.tools.call(item)
             }
         }
@@ -282,6 +295,7 @@ impl Reader {
         match item.kind.as_str() {
             "agent_message" => {
                 let text = item.text?;
+                self.called = false;
                 self.texts.push(text.clone());
                 Some(vec![EventBody::Text {
                     text,
@@ -297,7 +311,7 @@ impl Reader {
             _ => {
                 let mut events = self.tools.call(&item);
                 events.extend(self.unasked(&item));
-                // What was not allowed is known from the answer.
+                // Denials are known from the answers.
                 let (results, _denied): (_, Option<Denied>) = self.tools.result(&item);
                 events.extend(results);
                 Some(events)
@@ -305,7 +319,8 @@ impl Reader {
         }
     }
 
-    /// A rule of the user's lets a command pass: they are told, since they wanted to be asked.
+    /// Returns a warning for a command that a rule of the user allowed, because the user wanted to
+    /// be asked.
     fn unasked(&self, item: &Item) -> Option<EventBody> {
         let asked_about = matches!(item.kind.as_str(), "command_execution" | "file_change");
         let done = matches!(item.status.as_deref(), Some("completed" | "failed"));
@@ -341,14 +356,14 @@ impl Reader {
                     return vec![EventBody::warning(error.message)];
                 }
             }
-            // Interrupted.
+            // The turn was interrupted.
             (_, None) => {}
         }
         vec![]
     }
 }
 
-/// In which way it is held to less than it was told to.
+/// Returns in which way the effective permissions are wider than requested. None if they are not.
 fn wider(opened: &Opened) -> Option<String> {
     let sandbox = &opened.sandbox["type"];
     for (what, is, should) in [

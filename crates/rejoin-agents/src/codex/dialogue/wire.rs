@@ -1,4 +1,4 @@
-//! What the server says, as far as it is used. Unknown fields are ignored.
+//! Messages of the server, limited to the fields that are used. Unknown fields are ignored.
 
 use rejoin_core::QuestionOption;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ pub(super) struct RpcError {
     pub(super) data: Value,
 }
 
-/// The answer to `thread/start` and `thread/resume`.
+/// Response to `thread/start` and `thread/resume`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Opened {
@@ -43,18 +43,18 @@ pub(super) struct Turn {
     pub(super) id: String,
     #[serde(default)]
     pub(super) status: String,
-    pub(super) error: Option<Trouble>,
+    pub(super) error: Option<ErrorBody>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Trouble {
+pub(super) struct ErrorBody {
     #[serde(default)]
     pub(super) message: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Counted {
+pub(super) struct TokenUsageUpdate {
     pub(super) turn_id: String,
     pub(super) token_usage: Counts,
 }
@@ -64,10 +64,10 @@ pub(super) struct Counts {
     pub(super) total: Tokens,
 }
 
-/// What a request is about.
+/// Parameters of a request for approval or input.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct About {
+pub(super) struct ApprovalParams {
     pub(super) thread_id: String,
     pub(super) item_id: String,
     pub(super) kind: Option<String>,
@@ -78,7 +78,7 @@ pub(super) struct About {
     pub(super) questions: Vec<Item>,
 }
 
-/// Of `request_user_input`.
+/// A question of `request_user_input`.
 #[derive(Deserialize)]
 pub(super) struct Item {
     pub(super) id: String,

@@ -1,22 +1,24 @@
-//! Tool calls, by the items that stand for them.
+//! Tool calls, from the items that represent them.
 
 use std::collections::HashMap;
 
 use rejoin_core::{EventBody, ToolNote};
 use serde_json::{Value, json};
 
-use super::super::wire::{Item, one_line};
+use super::super::wire::Item;
 use crate::stream::Denied;
+use crate::tool_note::one_line;
 
-/// Of a tool's output, in an event.
+/// Maximum size of a tool's output in an event.
 const RESULT_BYTES: usize = 64 * 1024;
 
-/// Headless nobody is there to approve a call of an MCP server.
+/// Message about a call of an MCP server that needs approval, which no person can give in a
+/// headless run.
 const NEEDS_APPROVAL: &str = "requires approval";
 
 #[derive(Default)]
 pub(in crate::codex) struct Tools {
-    /// In order of their calls.
+    /// Calls in order.
     calls: Vec<(String, ToolNote)>,
     by_id: HashMap<String, usize>,
 }
@@ -26,7 +28,7 @@ impl Tools {
         self.by_id.contains_key(&item.id)
     }
 
-    /// A call printed twice counts once.
+    /// Records a call. A call that is printed twice counts once.
     pub(in crate::codex) fn call(&mut self, item: &Item) -> Vec<EventBody> {
         if self.knows(item) {
             return vec![];
@@ -45,6 +47,8 @@ impl Tools {
             tool,
             input: input(item),
             parent_tool: None,
+            kind: None,
+            subject: None,
         }]
     }
 
@@ -65,6 +69,7 @@ impl Tools {
             id: item.id.clone(),
             is_error,
             text: shorten(text),
+            exit_code: item.rest["exit_code"].as_i64(),
         }];
         let mut changed = vec![];
         if item.kind == "file_change" && !is_error {
@@ -91,13 +96,13 @@ impl Tools {
         self.calls.len() as u64
     }
 
-    /// What was done: without what was not allowed.
-    /// Returns the calls that a person was `wanted` for.
+    /// Returns the calls that wait for a person (`wanted`).
     pub(in crate::codex) fn withheld(&self, wanted: impl Fn(&str) -> bool) -> Vec<ToolNote> {
         let waiting = self.calls.iter().filter(|(id, _)| wanted(id));
         waiting.map(|(_, note)| note.clone()).collect()
     }
 
+    /// Returns all calls except denied ones.
     pub(in crate::codex) fn trail(&self, denied: &[Denied]) -> Vec<ToolNote> {
         let allowed = |id: &String| !denied.iter().any(|d| d.id == *id);
         let done = self.calls.iter().filter(|(id, _)| allowed(id));
@@ -105,7 +110,7 @@ impl Tools {
     }
 }
 
-/// As the model calls it.
+/// Returns the tool name that the model uses.
 fn name(item: &Item) -> String {
     match item.kind.as_str() {
         "command_execution" => "exec_command".into(),
@@ -141,7 +146,7 @@ fn subject(item: &Item) -> String {
     }
 }
 
-/// Without the shell that the CLI puts around it.
+/// Removes the shell that the CLI puts around a command.
 fn command(text: &str) -> String {
     let inner = text.split_once(" -lc ").map_or(text, |(_, inner)| inner);
     let quoted = inner.len() >= 2 && inner.starts_with('\'') && inner.ends_with('\'');
@@ -157,14 +162,14 @@ fn paths(item: &Item) -> Vec<String> {
     paths.map(str::to_owned).collect()
 }
 
-/// What an MCP tool gave back: blocks, of which only texts can be shown.
+/// Returns the text blocks of an MCP tool's result. Other blocks are omitted.
 fn words(result: &Value) -> String {
     let blocks = result["content"].as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Cut at a character, saying so.
+/// Cuts a text at a character boundary and appends the number of omitted bytes.
 fn shorten(mut text: String) -> String {
     if text.len() <= RESULT_BYTES {
         return text;

@@ -1,12 +1,12 @@
-//! A call of a tool, put back into the form in which a model calls it, as far as it is shown.
+//! A tool call, converted back into the form in which a model calls it, as far as the CLI shows it.
 
 use serde_json::{Map, Value, json};
 
-use super::super::note;
+use super::super::tool_note;
 use super::wire::{Call, Shown};
 
 impl Call {
-    /// The CLI puts the name of the tool before the id of the call (0.61.0).
+    /// Returns the name of the tool, which the CLI puts before the id of the call (0.61.0).
     pub(super) fn tool(&self) -> String {
         match self.id.split_once("__") {
             Some((name, _)) if !name.is_empty() => name.to_owned(),
@@ -14,7 +14,7 @@ impl Call {
         }
     }
 
-    /// What it is about. `folder`: in which the run works.
+    /// Returns the input of the call. `folder` is the working folder of the run.
     pub(super) fn input(&self, folder: &str) -> Value {
         let mut input = Map::new();
         let mut add = |name: &str, text: &str| input.insert(name.to_owned(), json!(text));
@@ -49,7 +49,7 @@ impl Call {
         Value::Object(input)
     }
 
-    /// Its words: of a call that waits, what is to be known of it; of one that ended, what came out.
+    /// Returns the text: details of a pending call, or the output of one that ended.
     pub(super) fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(text).collect();
         texts.join("\n")
@@ -63,9 +63,9 @@ impl Call {
         matches!(self.status.as_deref(), Some("completed" | "failed"))
     }
 
-    /// The CLI itself did not let it run.
+    /// True if the CLI itself did not let the call run.
     pub(super) fn is_denied(&self) -> bool {
-        self.status.as_deref() == Some("failed") && self.text().ends_with(note::DENIED)
+        self.status.as_deref() == Some("failed") && self.text().ends_with(tool_note::DENIED)
     }
 }
 
@@ -83,7 +83,7 @@ fn changed(content: &Shown) -> Option<(&str, Option<&str>, &str)> {
     }
 }
 
-/// Both are whole files: only the lines in which they differ.
+/// Reduces two whole files to the lines in which they differ.
 fn apart<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
     let pairs = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
     let same = pairs().take_while(|(a, b)| a == b).map(|(a, _)| a.len());

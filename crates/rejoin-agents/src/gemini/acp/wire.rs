@@ -1,10 +1,10 @@
-//! Lines of the Agent Client Protocol (JSON-RPC), as far as they are read and written.
+//! Lines of the Agent Client Protocol (JSON-RPC), limited to the fields that are used.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[derive(Deserialize)]
-pub(super) struct Asking {
+pub(super) struct PermissionRequest {
     #[serde(default)]
     pub(super) options: Vec<PermissionOption>,
     #[serde(rename = "toolCall")]
@@ -23,7 +23,7 @@ pub(super) struct PermissionOption {
 #[serde(tag = "sessionUpdate")]
 pub(super) enum Update {
     #[serde(rename = "agent_message_chunk")]
-    Said { content: Piece },
+    StoredText { content: Piece },
     #[serde(rename = "agent_thought_chunk")]
     Thought { content: Piece },
     #[serde(rename = "tool_call", alias = "tool_call_update")]
@@ -38,7 +38,7 @@ pub(super) struct Piece {
     pub(super) text: String,
 }
 
-/// A call of a tool. What it was called with is not told, only what would be shown of it.
+/// A tool call. The CLI does not report its arguments, only the parts that an editor would show.
 #[derive(Deserialize)]
 pub(super) struct Call {
     #[serde(rename = "toolCallId")]

@@ -1,9 +1,12 @@
-//! What a failure of the API means.
+//! Classification of API failures.
 
 use rejoin_core::{Class, Failure};
 use serde_json::Value;
 
-/// The API refuses the history as such: what is in it stays in it. Lower case.
+use crate::failure;
+
+/// Texts with which the API refuses the history itself. The session keeps the refused content, so
+/// every retry fails. Lower case.
 const POISON: &[&str] = &[
     "function call parts",
     "function call turn",
@@ -52,12 +55,12 @@ const NETWORK: &[&str] = &[
     "timeout",
     "unavailable",
 ];
-/// It answered, but not in words.
+/// The model answered, but without text.
 const EMPTY: &[&str] = &["empty response", "only thoughts", "thinking", "malformed"];
 const BLOCKED: &[&str] = &["blocked", "recitation", "safety"];
 
-/// The exit code is the HTTP status modulo 256, where that leaves anything. The CLI's own codes are
-/// 1, 41 to 55 and 130.
+/// Derives the HTTP status from the exit code, which is the status modulo 256. None if the code is
+/// one of the CLI's own, which are 1, 41 to 55 and 130.
 pub(super) fn status_of(code: Option<i32>) -> Option<u64> {
     let code = u64::try_from(code?).ok()?;
     match code {
@@ -70,30 +73,7 @@ pub(super) fn status_of(code: Option<i32>) -> Option<u64> {
 pub(super) fn failure(text: &str, status: Option<u64>) -> Failure {
     let (said, named) = unwrapped(text);
     let class = class(&said, named.or(status));
-    let said = sentence(&said);
-    let message = match class {
-        Class::Quota => said,
-        Class::Auth => format!("the login is missing or was refused: {said}"),
-        Class::Transient => format!("the API could not be reached or failed: {said}"),
-        Class::ContextOverflow => format!("the session does not fit the model's context: {said}"),
-        Class::Poisoned => format!("the API refuses what is in the session: {said}"),
-        Class::InvalidRequest => format!("the API refused the request: {said}"),
-        Class::Refused
-        | Class::Interrupted
-        | Class::Crashed
-        | Class::DiskFull
-        | Class::NotRecorded
-        | Class::TimeLimit
-        | Class::IdleLimit
-        | Class::CostLimit
-        | Class::NotStarted
-        | Class::WouldReseed
-        | Class::Envelope
-        | Class::InUse
-        | Class::Lost
-        | Class::Unknown => format!("the CLI reported an error: {said}"),
-    };
-    Failure { class, message }
+    failure::of_api(class, &failure::sentence(&said, ""))
 }
 
 fn class(said: &str, status: Option<u64>) -> Class {
@@ -102,7 +82,7 @@ fn class(said: &str, status: Option<u64>) -> Class {
     match status {
         Some(401 | 403) => Class::Auth,
         Some(413) => Class::ContextOverflow,
-        // Over the protocol 0.51.0 has one status for every failure.
+        // Over the protocol, 0.51.0 reports the same status for every failure.
         Some(500..) if says(&["rate limit", "quota"]) => Class::Quota,
         Some(408 | 409 | 500..) => Class::Transient,
         Some(402 | 429) => Class::Quota,
@@ -130,7 +110,7 @@ fn class(said: &str, status: Option<u64>) -> Class {
     }
 }
 
-/// `[API Error: {"error":{"code":400,"message":"…"}}]`, or plain words in such brackets.
+/// Parses `[API Error: {"error":{"code":400,"message":"…"}}]`, or plain text in these brackets.
 fn unwrapped(text: &str) -> (String, Option<u64>) {
     let inner = text.trim().strip_prefix("[API Error: ").unwrap_or(text);
     let json = inner.find('{').and_then(|from| {
@@ -143,15 +123,6 @@ fn unwrapped(text: &str) -> (String, Option<u64>) {
         Some(said) => (said.to_owned(), status),
         None => (inner.replacen(']', "", 1), status),
     }
-}
-
-/// On one line, and not endless.
-pub(super) fn sentence(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() {
-        return "it did not say why".into();
-    }
-    line.chars().take(300).collect()
 }
 
 #[cfg(test)]

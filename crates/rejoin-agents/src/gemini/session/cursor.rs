@@ -1,8 +1,8 @@
-//! How much of a session was confirmed: so many things said, and a fold over them.
+//! Confirmed part of a session: the number of its messages and a running hash over them.
 
 use std::fmt;
 
-use super::record::Said;
+use super::record::StoredText;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cursor {
@@ -19,7 +19,7 @@ impl Cursor {
         })
     }
 
-    pub(super) fn of<'a>(said: impl Iterator<Item = &'a Said>) -> Self {
+    pub(super) fn of<'a>(said: impl Iterator<Item = &'a StoredText>) -> Self {
         let nothing = Self {
             count: 0,
             fold: blake3::hash(b""),
@@ -27,13 +27,13 @@ impl Cursor {
         nothing.on(said)
     }
 
-    /// This, and what follows it.
-    pub(super) fn on<'a>(&self, said: impl Iterator<Item = &'a Said>) -> Self {
+    /// Returns a cursor that also covers the following messages.
+    pub(super) fn on<'a>(&self, said: impl Iterator<Item = &'a StoredText>) -> Self {
         let mut cursor = self.clone();
         for one in said {
             let (who, text) = match one {
-                Said::Prompt { text, .. } => (b"p", text),
-                Said::Answer { text } => (b"a", text),
+                StoredText::Prompt { text, .. } => (b"p", text),
+                StoredText::Answer { text } => (b"a", text),
             };
             let mut hasher = blake3::Hasher::new();
             hasher.update(cursor.fold.as_bytes());
@@ -45,8 +45,8 @@ impl Cursor {
         cursor
     }
 
-    /// Does this list begin with what was confirmed?
-    pub(super) fn begins<'a>(&self, said: impl Iterator<Item = &'a Said>) -> bool {
+    /// True if this list begins with the confirmed messages.
+    pub(super) fn begins<'a>(&self, said: impl Iterator<Item = &'a StoredText>) -> bool {
         Self::of(said.take(self.count)) == *self
     }
 }

@@ -1,21 +1,22 @@
-//! The list of messages as the CLI would load it.
+//! List of messages as the CLI would load it.
 
 use std::collections::HashSet;
 
-use super::record::{Message, Returned, Said};
+use super::record::{Message, Returned, StoredText};
 
 #[derive(Default)]
 pub(super) struct History {
-    /// With what was said in each, read once.
-    list: Vec<(Message, Option<Said>)>,
-    /// The whole list was given, not only what was added.
+    /// Messages, each with its parsed text.
+    list: Vec<(Message, Option<StoredText>)>,
+    /// True if the whole list was read, not only the added messages.
     pub(super) replaced: bool,
-    /// Something was taken back that is not in this list: nobody here knows what is left.
+    /// True if a message was taken back that is not in this list. The remaining messages are then
+    /// unknown.
     pub(super) lost: bool,
 }
 
 impl History {
-    /// The same id again replaces what stood there.
+    /// Adds a message. A message with a known id replaces the earlier one.
     pub(super) fn add(&mut self, message: Message) {
         let said = message.said();
         let known = self
@@ -55,17 +56,17 @@ impl History {
         self.list.iter().map(|(message, _)| message)
     }
 
-    /// What was said, with the id of its message.
-    pub(super) fn said(&self) -> impl Iterator<Item = (&str, &Said)> {
+    /// Returns the texts, each with the id of its message.
+    pub(super) fn said(&self) -> impl Iterator<Item = (&str, &StoredText)> {
         let said = self.list.iter();
         said.filter_map(|(message, said)| Some((message.id(), said.as_ref()?)))
     }
 
-    /// What was said and done after these, message by message.
+    /// Returns the messages after the known ones, each with its text.
     pub(super) fn after<'a>(
         &'a self,
         known: &[String],
-    ) -> impl Iterator<Item = (&'a Message, Option<&'a Said>)> {
+    ) -> impl Iterator<Item = (&'a Message, Option<&'a StoredText>)> {
         let is_known = |(message, _): &(Message, _)| known.iter().any(|id| id == message.id());
         let from = self.list.iter().rposition(is_known).map_or(0, |at| at + 1);
         let rest = self.list[from..].iter();
@@ -76,7 +77,7 @@ impl History {
         self.messages().flat_map(Message::returned).collect()
     }
 
-    /// Calls without a result.
+    /// Counts the calls without a result.
     pub(super) fn orphans(&self) -> u64 {
         let results: HashSet<String> = self.messages().flat_map(Message::results).collect();
         self.calls().difference(&results).count() as u64
@@ -86,9 +87,9 @@ impl History {
         self.messages().flat_map(Message::calls).collect()
     }
 
-    /// The CLI makes a message of the results that stand with their calls, and sends those that are
-    /// messages of their own as well (0.61.0). Of a call that it did not let run over its protocol
-    /// there is only the result.
+    /// True if the CLI would replay tool results that the API refuses. The CLI makes a message of
+    /// the results stored with their calls, and also sends those that are messages of their own
+    /// (0.61.0). For a call that it denied over the protocol, only the result exists.
     pub(super) fn repeats(&self) -> bool {
         let calls = self.calls();
         let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! One line of a session, and one message.
+//! Lines of a session, and their messages.
 
 use std::collections::HashMap;
 
@@ -6,41 +6,41 @@ use rejoin_core::ToolNote;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::{neutral, note, permission};
+use super::super::{escape, permission, tool_note};
 use crate::session::moment;
 use crate::stream::Denied;
 
-/// How it ends the sentence in which it says so to the model.
+/// Suffix of the CLI's message to the model about an unknown tool.
 const NOT_FOUND: &str = "not found in registry.";
 
 pub(in crate::gemini) enum Record {
-    /// The first line; again when a resume falls into the minute in which the file was made.
+    /// The first line. Repeated if a resume happens in the minute in which the file was created.
     Header {
         session: Option<String>,
         messages: Vec<Message>,
     },
     Message(Message),
-    /// The whole list anew.
+    /// The complete list, which replaces the earlier one.
     Messages(Vec<Message>),
-    /// That message and all after it are taken back.
+    /// Takes back this message and all after it.
     Rewind(String),
     Other,
 }
 
-/// Whether calls went well, by their ids.
+/// Results of calls by their ids: true if the call succeeded.
 pub(super) type Returned = HashMap<String, bool>;
 
-/// As it stands in the file.
+/// A message in the format of the file.
 pub(in crate::gemini) struct Message(Value);
 
-/// What somebody said. Texts are as stored.
+/// Text of a prompt or an answer, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::gemini) enum Said {
+pub(in crate::gemini) enum StoredText {
     Prompt { mark: String, text: String },
     Answer { text: String },
 }
 
-/// None: not a line that can be read. What the CLI itself ignores is no damage.
+/// Parses a line. None if it is damaged. Lines that the CLI itself ignores are not damaged.
 pub(in crate::gemini) fn read(line: &[u8]) -> Option<Record> {
     let value: Value = serde_json::from_slice(line).ok()?;
     if let Some(id) = value["$rewindTo"].as_str() {
@@ -94,29 +94,29 @@ impl Message {
         self.said().is_some()
     }
 
-    /// None: nothing that anybody said.
-    pub(in crate::gemini) fn said(&self) -> Option<Said> {
+    /// Returns the text of the message. None if it contains no prompt or answer.
+    pub(in crate::gemini) fn said(&self) -> Option<StoredText> {
         let text = text_of(&self.0["content"]);
         if text.trim().is_empty() {
             return None;
         }
         if self.is_model() {
-            return Some(Said::Answer { text });
+            return Some(StoredText::Answer { text });
         }
         let context = text.trim_start().starts_with("<session_context>");
         if !self.is_user() || context {
             return None;
         }
-        // A mentioned file is added to what was typed, which then stands beside it.
+        // The CLI adds mentioned files to the text. The typed text is then stored separately.
         let typed = text_of(&self.0["displayContent"]);
         let typed = if typed.is_empty() { &text } else { &typed };
-        Some(Said::Prompt {
-            mark: neutral::mark(typed),
+        Some(StoredText::Prompt {
+            mark: escape::mark(typed),
             text,
         })
     }
 
-    /// The folder that the CLI told the model it works in.
+    /// Returns the working folder that the CLI named to the model.
     pub(in crate::gemini) fn workspace(&self) -> Option<String> {
         let text = text_of(&self.0["content"]);
         let context = text.trim_start().strip_prefix("<session_context>")?;
@@ -129,26 +129,29 @@ impl Message {
         self.0["timestamp"].as_str().and_then(moment)
     }
 
-    /// Whose model wrote it.
+    /// Returns the model that wrote the message.
     pub(super) fn model(&self) -> Option<&str> {
         self.0["model"].as_str().filter(|_| self.is_model())
     }
 
-    /// What its tools did. Once it was resumed, calls stand among the words, and what became of them
-    /// in a later message.
+    /// Returns the tool calls of the message. After a resume, calls are stored among the text
+    /// parts, and their results in a later message.
     pub(super) fn did(&self, returned: &Returned) -> Vec<ToolNote> {
-        let mut did: Vec<ToolNote> = self.tool_calls().filter_map(note::of_session).collect();
+        let mut did: Vec<ToolNote> = self
+            .tool_calls()
+            .filter_map(tool_note::of_session)
+            .collect();
         let noted: Vec<String> = self.tool_calls().filter_map(id_of).collect();
         for part in self.0["content"].as_array().into_iter().flatten() {
             let call = &part["functionCall"];
             if let Some(id) = id_of(call).filter(|id| !noted.contains(id)) {
-                did.extend(note::of_part(call, returned.get(&id).copied()));
+                did.extend(tool_note::of_part(call, returned.get(&id).copied()));
             }
         }
         did
     }
 
-    /// Did the calls go well whose results are in this message?
+    /// Returns the ids of the calls whose results are in this message: true if the call succeeded.
     pub(super) fn returned(&self) -> impl Iterator<Item = (String, bool)> {
         let parts = self.0["content"].as_array().into_iter().flatten();
         parts.filter_map(|part| {
@@ -157,12 +160,13 @@ impl Message {
         })
     }
 
-    /// How many of the tokens that were read for it came from a cache.
+    /// Returns the number of input tokens that came from a cache.
     pub(super) fn cached(&self) -> u64 {
         self.0["tokens"]["cached"].as_u64().unwrap_or(0)
     }
 
-    /// Tools that were called and are not allowed: over its protocol the CLI says nothing of them.
+    /// Returns calls of tools that are not allowed, which the CLI does not report over the
+    /// protocol.
     pub(super) fn not_found(&self) -> impl Iterator<Item = Denied> {
         let parts = self.0["content"].as_array().into_iter().flatten();
         parts.filter_map(|part| {
@@ -178,7 +182,7 @@ impl Message {
         })
     }
 
-    /// Ids of the tools this message calls.
+    /// Returns the ids of the tool calls in this message.
     pub(super) fn calls(&self) -> Vec<String> {
         let noted = self.tool_calls().filter_map(id_of);
         let mut calls: Vec<String> = noted.collect();
@@ -190,7 +194,8 @@ impl Message {
         calls
     }
 
-    /// Ids of the calls whose results it holds: with the calls, or as a message of its own.
+    /// Returns the ids of the calls whose results this message contains, beside the calls or as
+    /// parts of its own.
     pub(super) fn results(&self) -> Vec<String> {
         let noted = self.tool_calls().flat_map(|call| match &call["result"] {
             Value::Null => vec![],
@@ -218,7 +223,7 @@ fn parts(content: &Value, name: &str) -> Vec<String> {
     parts.filter_map(|part| id_of(part.get(name)?)).collect()
 }
 
-/// All text of a message but its thoughts.
+/// Returns the text of a message without its thoughts.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,21 +1,21 @@
-//! Tool calls, what they did, and which of them were not allowed.
+//! Tool calls, their effects, and the list of denied calls.
 
 use std::collections::BTreeMap;
 
 use rejoin_core::{EventBody, ToolNote};
 use serde_json::Value;
 
-use super::super::note;
-use super::super::wire::Trouble;
+use super::super::tool_note;
+use super::super::wire::ErrorBody;
 use crate::stream::Denied;
 
-/// Of a tool's output, in an event; of a denied call's input.
+/// Maximum size of a tool's output in an event, and of a denied call's input.
 const RESULT_BYTES: usize = 64 * 1024;
 const INPUT_BYTES: usize = 2 * 1024;
 
 #[derive(Default)]
 pub(in crate::gemini) struct Tools {
-    /// In order of their calls.
+    /// Calls in order.
     calls: Vec<Call>,
 }
 
@@ -37,7 +37,7 @@ impl Tools {
         if self.calls.iter().any(|call| call.id == id) {
             return vec![];
         }
-        let note = note::begun(&tool, &input);
+        let note = tool_note::begun(&tool, &input);
         self.calls.push(Call {
             id: id.clone(),
             input: input.clone(),
@@ -50,6 +50,8 @@ impl Tools {
             tool,
             input,
             parent_tool: None,
+            kind: None,
+            subject: None,
         }]
     }
 
@@ -58,7 +60,7 @@ impl Tools {
         id: &str,
         failed: bool,
         output: String,
-        error: Option<&Trouble>,
+        error: Option<&ErrorBody>,
     ) -> Vec<EventBody> {
         let said = error.map_or("", |error| error.message.as_str());
         let text = if output.is_empty() {
@@ -70,13 +72,14 @@ impl Tools {
             id: id.to_owned(),
             is_error: failed,
             text: shorten(text, RESULT_BYTES),
+            exit_code: None,
         }];
         let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else {
             return events;
         };
         call.note.finished = true;
         let kind = error.and_then(|error| error.kind.as_deref());
-        let by_itself = failed && note::is_denial(&call.note.tool, kind);
+        let by_itself = failed && tool_note::is_denial(&call.note.tool, kind);
         call.denied |= by_itself;
         if by_itself {
             events.push(EventBody::Answered {
@@ -87,7 +90,7 @@ impl Tools {
                 answers: BTreeMap::new(),
                 by: None,
             });
-        } else if !failed && note::edits(&call.note.tool) {
+        } else if !failed && tool_note::edits(&call.note.tool) {
             call.note.changed_file = true;
             events.extend(
                 call.input["file_path"]
@@ -101,7 +104,7 @@ impl Tools {
         events
     }
 
-    /// A person said no to it, or nobody was there.
+    /// Marks a call as denied, because a person refused it or none was available.
     pub(in crate::gemini) fn deny(&mut self, id: &str) {
         for call in self.calls.iter_mut().filter(|call| call.id == id) {
             call.denied = true;
@@ -122,7 +125,7 @@ impl Tools {
         listed.collect()
     }
 
-    /// A person is asked about it, and has not decided.
+    /// Records whether a call waits for the decision of a person.
     pub(in crate::gemini) fn wait(&mut self, id: &str, waits: bool) {
         for call in self.calls.iter_mut().filter(|call| call.id == id) {
             call.waits = waits;
@@ -135,7 +138,7 @@ impl Tools {
         waiting.map(|call| call.note.clone()).collect()
     }
 
-    /// What was done: without what was not allowed.
+    /// Returns all calls except denied ones.
     pub(super) fn trail(&self) -> Vec<ToolNote> {
         let done = self.calls.iter().filter(|call| !call.denied);
         done.map(|call| call.note.clone()).collect()

@@ -1,9 +1,12 @@
-//! What a failure of the API means.
+//! Classification of API failures.
 
 use rejoin_core::{Class, Failure};
 use serde_json::Value;
 
-/// The API refuses the history as such: what is in it stays in it. Lower case.
+use crate::failure;
+
+/// Texts with which the API refuses the history itself. The session keeps the refused content, so
+/// every retry fails. Lower case.
 const POISON: &[&str] = &[
     "tool_call_id",
     "tool_calls",
@@ -16,7 +19,7 @@ const POISON: &[&str] = &[
     "image exceeds",
     "roles must alternate",
 ];
-/// Any vendor's.
+/// Messages of all vendors.
 const OVERFLOW: &[&str] = &[
     "prompt is too long",
     "context length",
@@ -67,7 +70,7 @@ const NETWORK: &[&str] = &[
 ];
 const MODEL: &[&str] = &["model not found", "modelnotfound", "no such model"];
 
-/// An `error` line.
+/// Error from an `error` line.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct ApiError {
     name: String,
@@ -91,7 +94,7 @@ impl ApiError {
         }
     }
 
-    /// Of which nothing is known but what was said, and that the model is asked again.
+    /// Creates an error of which only the text is known, and that the CLI retries.
     pub(super) fn said(text: String) -> Self {
         Self {
             text,
@@ -101,33 +104,7 @@ impl ApiError {
     }
 
     pub(super) fn failure(&self) -> Failure {
-        let class = self.class();
-        let said = sentence(&self.text);
-        let message = match class {
-            Class::Quota => said,
-            Class::Auth => format!("the login is missing or was refused: {said}"),
-            Class::Transient => format!("the API could not be reached or failed: {said}"),
-            Class::ContextOverflow => {
-                format!("the session does not fit the model's context: {said}")
-            }
-            Class::Poisoned => format!("the API refuses what is in the session: {said}"),
-            Class::InvalidRequest => format!("the API refused the request: {said}"),
-            Class::Refused
-            | Class::Interrupted
-            | Class::Crashed
-            | Class::DiskFull
-            | Class::NotRecorded
-            | Class::TimeLimit
-            | Class::IdleLimit
-            | Class::CostLimit
-            | Class::NotStarted
-            | Class::WouldReseed
-            | Class::Envelope
-            | Class::InUse
-            | Class::Lost
-            | Class::Unknown => format!("the CLI reported an error: {said}"),
-        };
-        Failure { class, message }
+        failure::of_api(self.class(), &sentence(&self.text))
     }
 
     fn class(&self) -> Class {
@@ -151,7 +128,8 @@ impl ApiError {
             Some(400) if says(POISON) => Class::Poisoned,
             Some(400..=499) => Class::InvalidRequest,
             Some(_) | None => {
-                // What is asked again was not too long, whatever it counts.
+                // A request that is retried was not too long, even if its message contains such a
+                // text.
                 if self.retryable && says(WAIT) {
                     Class::Quota
                 } else if says(OVERFLOW) {
@@ -172,14 +150,8 @@ impl ApiError {
     }
 }
 
-/// On one line, not endless.
 pub(super) fn sentence(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = line.strip_prefix("Error: ").unwrap_or(&line);
-    if line.is_empty() {
-        return "it did not say why".into();
-    }
-    line.chars().take(300).collect()
+    failure::sentence(text, "Error: ")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A model that fails and is asked again.
+//! Tracks requests to a model that fail and are retried.
 
 use std::time::Duration;
 
@@ -6,27 +6,28 @@ use rejoin_core::{Class, Failure};
 
 use super::api::ApiError;
 
-/// 1.18.33 gives up by itself after six.
+/// Number of failures after which a run is hopeless. 1.18.33 gives up by itself after six.
 const MOST: u64 = 7;
-/// So long the CLI does not wait by itself before that many failures; an API may tell it to wait for days.
+/// Longest wait. The CLI itself never waits this long before that many failures, but an API may
+/// tell it to wait for days.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// Of all sessions of a run: sub-agents have their own.
+/// Retries in all sessions of a run. Sub-agents have sessions of their own.
 #[derive(Debug, Default)]
 pub(in super::super) struct Retries {
-    /// The run's own is the first of which anything is told.
+    /// State of each session. The first reported one is the run's own.
     sessions: Vec<(String, Session)>,
     gave_up: bool,
 }
 
 #[derive(Debug, Default)]
 struct Session {
-    /// Failures since it was last answered.
+    /// Number of failures since the last answer.
     failures: u64,
     last: Option<ApiError>,
-    /// Its model was asked, as far as this is told at all.
+    /// True if requests to the model are reported for this session.
     told: bool,
-    /// It waits before it asks again.
+    /// True if the CLI waits before the next request.
     waits: bool,
 }
 
@@ -46,7 +47,7 @@ impl Retries {
 
     pub(in super::super) fn asks(&mut self, id: &str) {
         let session = self.of(id);
-        // The one before did not fail.
+        // The request before this one did not fail.
         if !session.waits {
             session.failures = 0;
         }
@@ -60,19 +61,20 @@ impl Retries {
         session.waits = true;
     }
 
-    /// A step of the run's own session has ended.
+    /// Handles the end of a step of the run's own session.
     pub(super) fn answered(&mut self, reason: &str) {
         let Some((_, own)) = self.sessions.first_mut() else {
             return;
         };
         (own.failures, own.waits) = (0, false);
-        // It works, and what was too long is so no more.
+        // The request succeeded, so the session is no longer too long.
         if reason == "tool-calls" {
             own.last = None;
         }
     }
 
-    /// While its own model is waited for nothing else of it runs; of a sub-agent's that cannot be said.
+    /// Returns the maximum silence while the run's own session waits for a retry, because nothing
+    /// else of it runs then. None otherwise: while a sub-agent waits, other work may continue.
     pub(in super::super) fn patience(&self) -> Option<Duration> {
         self.own()
             .filter(|own| own.waits && own.told)
@@ -83,7 +85,7 @@ impl Retries {
         self.gave_up = true;
     }
 
-    /// Why it is not worth waiting for.
+    /// Returns the failure that makes further waiting useless. None if there is none.
     pub(in super::super) fn hopeless(&self) -> Option<Failure> {
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let mut hopeless = sessions.filter(|session| session.failures >= MOST);
@@ -92,7 +94,7 @@ impl Retries {
         session.last.as_ref().map(ApiError::failure)
     }
 
-    /// The session was too long for its model.
+    /// Returns the failure if the session was too long for its model.
     pub(super) fn overflow(&self) -> Option<Failure> {
         let last = self.own().and_then(|own| own.last.as_ref());
         let failure = last.map(ApiError::failure);

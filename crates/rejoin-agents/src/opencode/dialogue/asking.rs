@@ -1,4 +1,4 @@
-//! What the CLI asks, and how it is answered.
+//! Questions and permission requests of the CLI, and the answers to them.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::super::tool::{EDITORS, ToolPart};
 use crate::denial::denial;
 use crate::stream::{Denied, Reply};
 
-/// Its questions, under the name of the tool that asks them.
+/// Name of the tool that asks questions.
 const QUESTION: &str = "question";
 
 #[derive(Default)]
-pub(super) struct Asking {
+pub(super) struct PermissionRequest {
     asked: Vec<Asked>,
-    /// All that was asked so far, by its id.
+    /// All requests so far, by id.
     known: BTreeMap<String, Asked>,
-    /// Calls that wait for a person, by the id of what was asked.
+    /// Calls that wait for a person, by the id of the request.
     waiting: BTreeMap<String, String>,
-    /// Questions that were not answered. (A denied call is seen in the stream.)
+    /// Questions that were not answered. (A denied call appears in the stream.)
     unanswered: Vec<Denied>,
 }
 
@@ -34,8 +34,8 @@ struct Item {
     multiple: bool,
 }
 
-impl Asking {
-    /// `call`: the call that needs it.
+impl PermissionRequest {
+    /// Registers a request for permission. `call` is the tool call that needs it.
     pub(super) fn permission(
         &mut self,
         wanted: &Value,
@@ -49,7 +49,8 @@ impl Asking {
         };
         let (tool, input) = match call {
             Some(call) if its_own(&call) => (call.name(), call.input().clone()),
-            // Something about a call: another folder, the same thing again and again.
+            // The request is about another aspect of a call: another folder, or repetition of the
+            // same call.
             Some(call) => (permission, about(call, wanted)),
             None => (permission, wanted["metadata"].clone()),
         };
@@ -103,7 +104,7 @@ impl Asking {
         self.waiting.remove(id);
         let message = denial(asked.kind, given);
         let (to, body) = match (asked.kind, &message, given) {
-            // With a reason the model goes on; else the turn ends here.
+            // With a reason the model continues. Otherwise the turn would end here.
             (QuestionKind::Approval, Some(message), _) => (
                 AnswerTo::Permission,
                 json!({"reply": "reject", "message": message}),
@@ -145,7 +146,7 @@ impl Asking {
         })
     }
 
-    /// Says whether a call still waits for a person.
+    /// True if a call still waits for a person.
     pub(super) fn waits(&self, call: &str) -> bool {
         self.waiting.values().any(|waiting| waiting == call)
     }
@@ -165,7 +166,7 @@ fn about(call: &ToolPart, wanted: &Value) -> Value {
     input
 }
 
-/// By place; other words than the options are taken too.
+/// Returns the answers by position. The CLI also accepts texts that are not among the options.
 fn answers(asked: &Asked, given: &Given) -> Vec<Vec<String>> {
     let of = |item: &QuestionItem| given.answers.get(&item.id).cloned().unwrap_or_default();
     asked.questions.iter().map(of).collect()

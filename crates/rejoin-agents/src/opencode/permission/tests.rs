@@ -1,23 +1,15 @@
 use rejoin_core::PermissionMode::{Ask, Edit, Full, ReadOnly};
 
 use super::*;
-
-fn envelope(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> Envelope {
-    let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
-    Envelope {
-        mode,
-        tools: tools.map(owned),
-        deny_tools: owned(deny),
-    }
-}
+use crate::tool_names::permissions;
 
 #[test]
 fn rules_by_mode() {
     let shown = |mode, tools, deny: &[&str]| {
-        let envelope = envelope(mode, tools, deny);
-        let rules = super::rules(&envelope).to_string();
+        let permissions = permissions(mode, tools, deny);
+        let rules = super::rules(&permissions).to_string();
         assert!(serde_json::from_str::<Value>(&rules).is_ok(), "{rules}");
-        format!("{} {rules}", flags(&envelope).join(" "))
+        format!("{} {rules}", flags(&permissions).join(" "))
     };
     insta::assert_snapshot!(shown(ReadOnly, None, &[]), @r#" {"*":"deny","codesearch":"allow","glob":"allow","grep":"allow","list":"allow","todoread":"allow","todowrite":"allow","webfetch":"allow","websearch":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
     insta::assert_snapshot!(shown(ReadOnly, Some(&["read", "search"]), &["bash", "grep"]), @r#" {"*":"deny","codesearch":"allow","glob":"allow","list":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","bash":"deny","grep":"deny","plan_enter":"deny","plan_exit":"deny","question":"deny"}"#);
@@ -33,7 +25,7 @@ fn rules_by_mode() {
 #[test]
 fn what_cannot_be_expressed_is_said() {
     fn said(mode: PermissionMode, tools: Option<&[&str]>, deny: &[&str]) -> String {
-        express(&envelope(mode, tools, deny))
+        check(&permissions(mode, tools, deny))
             .err()
             .unwrap_or_default()
     }
@@ -43,7 +35,9 @@ fn what_cannot_be_expressed_is_said() {
     );
     assert_eq!(said(Full, None, &["task", "mcp_*"]), "");
     assert!(said(ReadOnly, Some(&["shell"]), &[]).contains("`bash` may write"));
-    assert!(said(ReadOnly, Some(&["my_tool"]), &[]).contains("may write"));
+    assert!(said(ReadOnly, Some(&["read", "my_tool"]), &[]).contains("may write"));
+    // Without one known tool the name is more likely a mistake than a plugin's.
+    assert!(said(ReadOnly, Some(&["my_tool"]), &[]).contains("my_tool"));
     assert!(said(Edit, Some(&["bash(ls *)"]), &[]).contains("rules can be denied"));
     assert!(said(Edit, Some(&["write"]), &[]).contains("name `edit`"));
     assert!(said(Full, Some(&["task"]), &[]).contains("sub-agents"));
@@ -53,8 +47,8 @@ fn what_cannot_be_expressed_is_said() {
     ] {
         assert!(!said(Edit, Some(&[bad]), &[]).is_empty(), "{bad:?}");
         assert!(!said(Edit, None, &[bad]).is_empty(), "{bad:?}");
-        let rules = super::rules(&envelope(Full, None, &[bad])).to_string();
-        let none = super::rules(&envelope(Full, None, &["task"])).to_string();
+        let rules = super::rules(&permissions(Full, None, &[bad])).to_string();
+        let none = super::rules(&permissions(Full, None, &["task"])).to_string();
         assert_eq!(rules, none, "{bad:?}");
     }
 }
@@ -62,7 +56,7 @@ fn what_cannot_be_expressed_is_said() {
 #[test]
 fn a_person_is_asked_for_what_a_turn_leaves_out() {
     let shown = |mode, tools, deny: &[&str]| {
-        let rules = super::rules_for_a_person(&envelope(mode, tools, deny)).to_string();
+        let rules = super::rules_for_a_person(&permissions(mode, tools, deny)).to_string();
         assert!(serde_json::from_str::<Value>(&rules).is_ok(), "{rules}");
         rules
     };
@@ -75,7 +69,7 @@ fn a_person_is_asked_for_what_a_turn_leaves_out() {
     insta::assert_snapshot!(shown(Ask, None, &["mcp_x", "my_tool(a*)", "edit(*.lock)"]), @r#"{"*":"deny","codesearch":"allow","glob":"allow","grep":"allow","list":"allow","todoread":"allow","todowrite":"allow","webfetch":"allow","websearch":"allow","invalid":"allow","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"task":"deny","*_*":"ask","bash":"ask","mcp_x":"deny","my_tool":{"a*":"deny"},"edit":{"*":"ask","*.lock":"deny"}}"#);
     insta::assert_snapshot!(shown(Full, None, &["shell"]), @r#"{"task":"deny","bash":"deny"}"#);
     let read_only = shown(ReadOnly, None, &[]);
-    let turn = super::rules(&envelope(ReadOnly, None, &[])).to_string();
+    let turn = super::rules(&permissions(ReadOnly, None, &[])).to_string();
     assert!(
         turn.starts_with(read_only.trim_end_matches('}')),
         "{read_only}"

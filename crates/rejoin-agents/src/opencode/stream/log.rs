@@ -1,17 +1,18 @@
-//! What the CLI logs on stderr (`--print-logs`): the only place where it says that its model failed and is
-//! asked again, which it may do for ever (1.18.3), or for as long as the API likes (1.18.33).
+//! Parser of the CLI's log on stderr (`--print-logs`). Only the log reports that a request to the
+//! model failed and is retried, which the CLI may do forever (1.18.3), or for as long as the API
+//! demands (1.18.33).
 
-/// A line of the log, of a session.
+/// A line of the log, with the id of its session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Logged<'a> {
     /// The model is asked.
     Asks(&'a str),
-    /// It failed, for this reason.
+    /// The request failed, for this reason.
     Failed(&'a str, String),
     Other,
 }
 
-/// None: not a line of the log.
+/// Parses a line. None if it is not part of the log.
 pub(super) fn read(line: &str) -> Option<Logged<'_>> {
     let rest = line.strip_prefix("timestamp=")?;
     let (_, rest) = rest.split_once(" level=")?;

@@ -1,12 +1,13 @@
 //! Keeps text from being taken for a command of the CLI.
 //!
-//! Headless, 0.166.0 reads neither `/command` nor `@file` nor `!command`. But a `$name` anywhere in
-//! a prompt, also quoted, also after a word or a backslash, puts the skill of that name into the
-//! request; `[@name](…)` does so with a plugin. A word joiner behind the sign switches both off.
+//! Headless, 0.166.0 interprets neither `/command` nor `@file` nor `!command`. But a `$name`
+//! anywhere in a prompt, even quoted or after a word or a backslash, adds the skill of that name to
+//! the request; `[@name](…)` does so with a plugin. A word joiner behind the sign disables both.
 
 const JOINER: char = '\u{2060}';
 
-/// Never taken for a skill, even if there is one of that name (tried), and often meant as they are.
+/// Names that the CLI never takes for a skill, even if one of that name exists (tried). They often
+/// occur as plain variables.
 const VARIABLES: &[&str] = &[
     "HOME",
     "LANG",
@@ -21,7 +22,7 @@ const VARIABLES: &[&str] = &[
     "XDG_CONFIG_HOME",
 ];
 
-/// Of a message that is data, every mention is switched off.
+/// Disables every mention in a message that is data.
 pub(super) fn data(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, sign) in text.char_indices() {
@@ -34,7 +35,7 @@ pub(super) fn data(text: &str) -> String {
     out
 }
 
-/// Takes back what [`data`] did.
+/// Reverts [`data`].
 pub(super) fn said(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut after = None::<(usize, char)>;
@@ -49,9 +50,11 @@ pub(super) fn said(text: &str) -> String {
     out
 }
 
-/// A joiner that was there already counts as a name, so that it can be told from ours.
+/// True if the sign starts a mention. A joiner that was already in the text counts as a name, so
+/// that it can be distinguished from an added one.
 fn is_mention(before: &str, sign: char, rest: &str) -> bool {
-    // First the sign: to look for the end of a name at each letter would take quadratic time.
+    // The sign is checked first: searching the end of a name at each letter would take quadratic
+    // time.
     if sign != '$' && !(sign == '@' && before.ends_with('[')) {
         return false;
     }
@@ -89,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Each of these took minutes when every letter looked for the end of its word.
+    /// Each of these took minutes when the end of the word was searched at every letter.
     #[test]
     fn long_words_take_linear_time() {
         let long = 1 << 21;

@@ -1,34 +1,34 @@
-//! The text of the answer. When the CLI compacts a session, its summary is printed like an answer.
+//! Text of the answer. When the CLI compacts a session, its summary is printed like an answer.
 
 use std::collections::HashSet;
 
-/// All that was said, by message.
+/// All texts of the run, by message.
 #[derive(Default)]
-pub(super) struct Words {
-    said: Vec<Said>,
-    /// Messages that call tools: no summary does.
+pub(super) struct AnswerText {
+    said: Vec<AnswerPart>,
+    /// Messages that call tools, which a summary never does.
     calling: HashSet<String>,
     compacted: bool,
 }
 
-struct Said {
+struct AnswerPart {
     message: String,
     text: String,
-    /// It ended as answers end.
+    /// True if it ended like an answer.
     stopped: bool,
-    /// The CLI went on after that.
+    /// True if the CLI continued after that.
     followed: bool,
     summary: bool,
 }
 
-impl Words {
+impl AnswerText {
     pub(super) fn text(&mut self, message: &str, text: &str) {
         match self.said.last_mut() {
             Some(last) if last.message == message && !last.followed => {
                 last.text.push_str("\n\n");
                 last.text.push_str(text);
             }
-            Some(_) | None => self.said.push(Said {
+            Some(_) | None => self.said.push(AnswerPart {
                 message: message.to_owned(),
                 text: text.to_owned(),
                 stopped: false,
@@ -54,7 +54,7 @@ impl Words {
         }
     }
 
-    /// What was said last was a summary: the CLI tells itself to go on.
+    /// Marks the last text as a summary, because the CLI then tells itself to continue.
     pub(super) fn summarised(&mut self) {
         self.compacted = true;
         if let Some(last) = self.said.last_mut() {
@@ -63,9 +63,9 @@ impl Words {
         }
     }
 
-    /// A session that did not fit is compacted before the answer, and nothing marks that: an end
-    /// that was followed by another without such a mark was the summary's. (Some models end like that
-    /// and call a tool all the same.)
+    /// True if the text is a summary. A session that does not fit is compacted before the answer
+    /// without any mark. In a run without marks, an answer that is followed by another one was the
+    /// summary. (Some models end like an answer and call a tool anyway.)
     fn is_summary(&self, at: usize) -> bool {
         let marked = self.said.iter().any(|said| said.summary);
         let said = &self.said[at];

@@ -1,19 +1,20 @@
-//! The text of the answer, and of what tools gave back.
+//! Text of the answer, and of tool results.
 
 use serde_json::Value;
 
 use super::super::wire::{Block, Finished};
 
-/// All main-thread text, in order.
+/// Complete main-thread text, in order.
 #[derive(Default)]
-pub(super) struct Words {
+pub(super) struct AnswerText {
     text: String,
     message: String,
     paused: bool,
 }
 
-impl Words {
-    /// Blocks of one message are one text (citations split it), unless a tool call stands between.
+impl AnswerText {
+    /// Appends a block. Blocks of one message form one text (citations split it), unless a tool
+    /// call separates them.
     pub(super) fn text(&mut self, message: &str, text: &str) {
         let same = self.message == message && !message.is_empty() && !self.paused;
         if !self.text.is_empty() && !same {
@@ -28,7 +29,7 @@ impl Words {
         self.paused = true;
     }
 
-    /// A command of the CLI answers in its result alone.
+    /// Returns the answer. A built-in command of the CLI answers only in the `result`.
     pub(super) fn answer(&self, results: &[Finished]) -> String {
         if !self.text.is_empty() {
             return self.text.clone();
@@ -56,7 +57,7 @@ pub(super) fn plain(blocks: Vec<Block>) -> String {
         .join("\n")
 }
 
-/// A tool's output: a text, or a list of blocks of which only texts can be shown.
+/// Returns a tool's output as text. Blocks other than text are shown as their type.
 pub(in crate::claude) fn of_result(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -72,7 +73,7 @@ pub(in crate::claude) fn of_result(content: &Value) -> String {
     }
 }
 
-/// Cut at a character, saying so.
+/// Cuts a text at a character boundary and appends the number of omitted bytes.
 pub(super) fn shorten(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
         let end = (0..=bytes)

@@ -1,14 +1,15 @@
-//! A process that answers one prompt after the other.
+//! A process that answers several prompts, one after the other.
 //!
-//! Measured on 2.1.197 and 2.1.325: each `user` line has its own `init` and `result`; `usage` in it is of
-//! that line alone, `total_cost_usd` adds up over the process. 2.1.325 says of each line that it is
-//! `queued`, `started` and, after the `result`, `completed`. What the session holds is there by then, or a
-//! moment later; only at its end the process adds `last-prompt` and `cost-state`.
+//! Measured on 2.1.197 and 2.1.325: each `user` line has its own `init` and `result`. The `usage`
+//! of a result covers that line alone; `total_cost_usd` adds up over the process. 2.1.325 reports
+//! of each line that it is `queued`, `started` and, after the `result`, `completed`. The session is
+//! complete by then, or a moment later. Only when it exits does the process add `last-prompt` and
+//! `cost-state`.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::stay::{Standing, StayReader, contains};
+use crate::turn_end::{TurnEndReader, TurnState, contains};
 
 const OF_INTEREST: [&[u8]; 4] = [
     b"\"result\"",
@@ -17,15 +18,15 @@ const OF_INTEREST: [&[u8]; 4] = [
     b"\"run_in_background\":true",
 ];
 
-/// What one turn printed so far.
+/// State of one turn, from its output so far.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// Prompts that were started and are not completed.
+    /// Number of prompts that are started but not completed.
     open: u32,
-    /// It has a `result`; true after a plain success.
+    /// True after a plain success. None if the turn has no `result` yet.
     result: Option<bool>,
-    /// Something outlasts the turn in this process: what was begun in the background, or a rule that a
-    /// person gave for this turn.
+    /// True if the turn leaves something in the process: background work, or a permission rule that
+    /// a person gave for this turn.
     lasting: bool,
 }
 
@@ -41,7 +42,8 @@ struct Line {
 }
 
 impl Line {
-    /// What was denied would be listed again in the next turn.
+    /// True for a success without deferred or denied calls. The next turn would list denied calls
+    /// again.
     fn is_plain(&self) -> bool {
         self.subtype.as_deref() == Some("success")
             && self.is_error == Some(false)
@@ -50,12 +52,13 @@ impl Line {
     }
 }
 
-impl StayReader for Reader {
+impl TurnEndReader for Reader {
     fn line(&mut self, line: &[u8]) {
         if self.result.is_none() && !OF_INTEREST.iter().any(|word| contains(line, word)) {
             return;
         }
-        // It reports later, in a turn of its own; of a tool that takes long nobody knows yet.
+        // Background work reports later, in a turn of its own. A slow tool is not announced at all
+        // yet.
         self.lasting |= contains(line, b"\"task_started\"");
         self.lasting |= contains(line, b"\"run_in_background\":true");
         let read = serde_json::from_slice::<Line>(line).ok();
@@ -70,22 +73,22 @@ impl StayReader for Reader {
             (Some("result"), _) if self.result.is_none() => {
                 self.result = Some(read.is_some_and(|line| line.is_plain()));
             }
-            // Whoever has more to say after it does not rest.
+            // A process that prints more after the result is not idle.
             _ if self.result.is_some() => self.result = Some(false),
             _ => {}
         }
     }
 
-    /// `always` is a rule in the memory of the process.
-    fn told(&mut self, line: &[u8]) {
+    /// An answer `always` becomes a rule in the memory of the process.
+    fn stdin_line(&mut self, line: &[u8]) {
         self.lasting |= contains(line, b"\"updatedPermissions\"");
     }
 
-    fn standing(&self) -> Standing {
+    fn state(&self) -> TurnState {
         match (self.result, self.open) {
-            (None, _) => Standing::Runs,
-            (Some(true), 1..) if !self.lasting => Standing::Trails,
-            (Some(well), _) => Standing::Over(well && !self.lasting),
+            (None, _) => TurnState::Running,
+            (Some(true), 1..) if !self.lasting => TurnState::ResultPrinted,
+            (Some(well), _) => TurnState::Ended(well && !self.lasting),
         }
     }
 }
@@ -96,17 +99,17 @@ mod tests {
 
     const OK: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"x","permission_denials":[]}"#;
 
-    fn after(lines: &[&str]) -> Standing {
+    fn after(lines: &[&str]) -> TurnState {
         let mut reader = Reader::default();
         for line in lines {
             reader.line(line.as_bytes());
         }
-        reader.standing()
+        reader.state()
     }
 
     #[test]
     fn only_after_a_plain_success() {
-        assert_eq!(after(&[OK]), Standing::Over(true));
+        assert_eq!(after(&[OK]), TurnState::Ended(true));
         for (part, other) in [
             ("\"is_error\":false", "\"is_error\":true"),
             ("success", "error_during_execution"),
@@ -114,14 +117,14 @@ mod tests {
             ("\"result\":\"x\"", "\"deferred_tool_use\":{\"id\":\"t\"}"),
         ] {
             let line = OK.replace(part, other);
-            assert_eq!(after(&[&line]), Standing::Over(false), "{line}");
+            assert_eq!(after(&[&line]), TurnState::Ended(false), "{line}");
         }
         for line in [
             r#"{"type":"assistant","message":"result"}"#,
             r#"{"type":"user","text":"a \"result\""}"#,
             "\"result\"{",
         ] {
-            assert_eq!(after(&[line]), Standing::Runs, "{line}");
+            assert_eq!(after(&[line]), TurnState::Running, "{line}");
         }
     }
 
@@ -130,11 +133,11 @@ mod tests {
         let life = |state: &str| format!(r#"{{"type":"command_lifecycle","state":"{state}"}}"#);
         let [queued, started, completed] = ["queued", "started", "completed"].map(life);
         let begun = [queued.as_str(), &started, OK];
-        assert_eq!(after(&begun), Standing::Trails);
+        assert_eq!(after(&begun), TurnState::ResultPrinted);
         let whole = [&begun[..], &[&completed]].concat();
-        assert_eq!(after(&whole), Standing::Over(true));
+        assert_eq!(after(&whole), TurnState::Ended(true));
         let more = [&whole[..], &[r#"{"type":"system","subtype":"init"}"#]].concat();
-        assert_eq!(after(&more), Standing::Over(false));
+        assert_eq!(after(&more), TurnState::Ended(false));
     }
 
     #[test]
@@ -143,13 +146,13 @@ mod tests {
         let job =
             r#"{"type":"assistant","message":{"content":[{"input":{"run_in_background":true}}]}}"#;
         for line in [task, job] {
-            assert_eq!(after(&[line, OK]), Standing::Over(false), "{line}");
+            assert_eq!(after(&[line, OK]), TurnState::Ended(false), "{line}");
         }
         let mut reader = Reader::default();
-        reader.told(
+        reader.stdin_line(
             br#"{"response":{"behavior":"allow","updatedPermissions":[{"type":"addRules"}]}}"#,
         );
         reader.line(OK.as_bytes());
-        assert_eq!(reader.standing(), Standing::Over(false));
+        assert_eq!(reader.state(), TurnState::Ended(false));
     }
 }

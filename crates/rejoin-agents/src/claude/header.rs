@@ -1,22 +1,22 @@
-//! The beginning of a session file: whose it is, where and when it began, its first words.
+//! Reads the beginning of a session file: its id, folder, start time and first prompt.
 
 use rejoin_core::SessionId;
 use serde::Deserialize;
 
 use super::encode;
 use super::session::prompt_of;
-use crate::outside::{HeadReader, SessionHead, first_words};
+use crate::external::{HeaderReader, SessionHeader, first_words};
 use crate::session::{is_uuid, moment};
 
-/// Beneath the home; each working folder has one in it.
+/// Folder beneath the home that contains one folder per working folder.
 pub(super) const PROJECTS: &str = "projects";
 
-pub(super) struct Head {
-    /// By the name of the file; sub-agents' files have other names.
+pub(super) struct Header {
+    /// Id from the file name. The files of sub-agents have other names.
     session: Option<SessionId>,
-    /// The name of the folder the file lies in.
+    /// Name of the folder that contains the file.
     place: String,
-    /// The folder that is asked about.
+    /// Folder that the caller asks about.
     wanted: Option<String>,
     folder: Option<String>,
     words: Option<String>,
@@ -29,7 +29,7 @@ struct Line {
     timestamp: Option<String>,
 }
 
-impl Head {
+impl Header {
     pub(super) fn new(path: &str, wanted: Option<&str>) -> Self {
         let mut parts = path.rsplit('/');
         let name = parts.next().unwrap_or_default();
@@ -44,8 +44,9 @@ impl Head {
         }
     }
 
-    /// The CLI looks by the name of the folder, whatever the lines say: a session that was moved
-    /// there belongs there. Different folders may share a name, and then the lines tell.
+    /// Returns the working folder of the session. The CLI searches by the name of the containing
+    /// folder and ignores the `cwd` of the lines, so a session that was moved there belongs there.
+    /// Different working folders may share that name; then the lines decide.
     fn folder(&self) -> Option<String> {
         let said = self.folder.clone();
         if said
@@ -59,7 +60,7 @@ impl Head {
     }
 }
 
-impl HeadReader for Head {
+impl HeaderReader for Header {
     fn line(&mut self, line: &[u8]) -> bool {
         if self.session.is_none() {
             return true;
@@ -67,7 +68,7 @@ impl HeadReader for Head {
         let Ok(read) = serde_json::from_slice::<Line>(line) else {
             return false;
         };
-        // A tool may change the folder later: the first counts.
+        // A tool may change the folder later, so the first one counts.
         self.folder = self.folder.take().or(read.cwd);
         let at = read.timestamp.as_deref().and_then(moment);
         self.began = self.began.or(at);
@@ -75,8 +76,8 @@ impl HeadReader for Head {
         self.words.is_some()
     }
 
-    fn finish(self: Box<Self>) -> Option<SessionHead> {
-        Some(SessionHead {
+    fn finish(self: Box<Self>) -> Option<SessionHeader> {
+        Some(SessionHeader {
             folder: self.folder(),
             words: first_words(self.words.as_deref()?),
             began: self.began,

@@ -1,26 +1,27 @@
-//! What the CLI asks while it runs, and how it is answered.
+//! Questions that the CLI asks during a run, and the answers to them.
 
 use std::collections::BTreeMap;
 
 use rejoin_core::{Asked, Given, QuestionKind};
 use serde_json::{Value, json};
 
-use super::wire::{Asking, refusal, response};
+use super::wire::{PermissionRequest, refusal, response};
 use crate::denial::denial;
 use crate::stream::Reply;
 
 #[derive(Default)]
-pub(super) struct Asks {
+pub(super) struct Approvals {
     asked: Vec<Asked>,
-    /// What was asked so far, by its call: the id of the request, and how to allow it once.
+    /// Questions so far, by the id of their call: the id of the request, and the option that allows
+    /// it once.
     wanted: BTreeMap<String, (Value, Option<String>)>,
 }
 
-impl Asks {
-    /// Gives the name under which it is known.
-    pub(super) fn ask(&mut self, id: Value, asking: &Asking, folder: &str) -> Asked {
+impl Approvals {
+    /// Registers a question, and returns it with the id under which it is stored.
+    pub(super) fn ask(&mut self, id: Value, asking: &PermissionRequest, folder: &str) -> Asked {
         let call = &asking.call;
-        // Asked twice about one call, the second is a question of its own.
+        // A second request about the same call is a question of its own.
         let call_id = if self.wanted.contains_key(&call.id) {
             format!("{} {id}", call.id)
         } else {
@@ -44,8 +45,9 @@ impl Asks {
         std::mem::take(&mut self.asked)
     }
 
-    /// "Always" is allowed once too: for a change of a file the CLI would take it for leave to change
-    /// any, and what is the very same is not put to a person again.
+    /// Returns the answer. "Always" is sent as "allow once" too: for a file change the CLI would
+    /// take it as permission to change any file, and rejoin does not ask a person about an
+    /// identical call again.
     pub(super) fn reply(&self, call_id: &str, given: Option<&Given>) -> Option<Reply> {
         let (id, once) = self.wanted.get(call_id)?;
         let message = denial(QuestionKind::Approval, given);
@@ -54,8 +56,8 @@ impl Asks {
                 let outcome = json!({"outcome": "selected", "optionId": once});
                 response(id, &json!({ "outcome": outcome }))
             }
-            // Its own "cancel" has no words and leaves the call out of the session; a failure is told
-            // to the model, and is noted, as text (0.61.0).
+            // The CLI's own "cancel" carries no message and leaves the call out of the session. An
+            // error is passed to the model, and recorded, as text (0.61.0).
             (Some(message), _) => refusal(id, &json!(message)),
             (None, None) => refusal(id, &json!("it cannot be allowed once")),
         };

@@ -1,14 +1,13 @@
-//! Sessions in the database that all of the user's share.
+//! Reads the user's sessions from the database that they share.
 
 use rejoin_core::{SessionId, strip};
 use serde::Deserialize;
 
-use super::OpenCode;
-use crate::adapter::Adapter;
-use crate::outside::{HeadReader, SessionHead, first_words};
+use super::IDS;
+use crate::external::{HeaderReader, SessionHeader, first_words};
 
-/// Sub-agents have sessions of their own, with a parent. The first message is a person's; only
-/// indexes are walked (1.18.33).
+/// Query for the beginnings of sessions. Sub-agents have sessions of their own, with a parent. The
+/// first message is a person's. The query uses only indexes (1.18.33).
 pub(super) const HEADS: &str = "
     select json_object(
         'id', s.id,
@@ -27,8 +26,8 @@ pub(super) const HEADS: &str = "
     from session s
     where s.parent_id is null";
 
-/// What a resume needs. What the user took back, and what only then would be removed, is left out;
-/// a copy is not shared with anybody.
+/// Statements that copy the data that a resume needs. Messages that the user took back, which the
+/// CLI would remove only on a resume, are left out. A copy is not shared with other users.
 pub(super) const COPY: &[&str] = &[
     "insert into main.project select * from own.project
         where id = (select project_id from own.session where id = $1)",
@@ -52,7 +51,7 @@ pub(super) const COPY: &[&str] = &[
 ];
 
 #[derive(Default)]
-pub(super) struct Head {
+pub(super) struct Header {
     row: Option<Row>,
 }
 
@@ -65,17 +64,17 @@ struct Row {
     words: Option<String>,
 }
 
-impl HeadReader for Head {
+impl HeaderReader for Header {
     fn line(&mut self, line: &[u8]) -> bool {
         self.row = serde_json::from_slice(line).ok();
         true
     }
 
-    fn finish(self: Box<Self>) -> Option<SessionHead> {
+    fn finish(self: Box<Self>) -> Option<SessionHeader> {
         let row = self.row?;
         let micros = |at: Option<i64>| at?.checked_mul(1000);
         let session = SessionId::new(row.id).ok()?;
-        OpenCode.is_session_id(&session).then_some(SessionHead {
+        IDS.accept(&session).then_some(SessionHeader {
             session,
             folder: row.directory,
             words: first_words(&strip(&row.words?)),

@@ -1,17 +1,17 @@
-//! Where something stands in a line of JSON: `TYPE /pointer`, or `/pointer` in a line of any type.
+//! Location of a value in a line of JSON: `TYPE /pointer`, or `/pointer` in a line of any type.
 
 use std::str::FromStr;
 
 use serde_json::Value;
 
-/// A place in lines of a certain type.
+/// Location of a value in lines of a certain type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pick {
+pub struct JsonPath {
     of_type: Option<String>,
     pointer: String,
 }
 
-impl FromStr for Pick {
+impl FromStr for JsonPath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -31,8 +31,8 @@ impl FromStr for Pick {
     }
 }
 
-impl Pick {
-    /// What stands there in this line, if anything does.
+impl JsonPath {
+    /// Returns the value at this location. None if the line has another type or no value there.
     pub fn find<'v>(&self, line: &'v Value) -> Option<&'v Value> {
         let is_it = match &self.of_type {
             Some(wanted) => [&line["type"], &line["role"]]
@@ -47,7 +47,7 @@ impl Pick {
         match self.find(line)? {
             Value::String(text) => Some(text.clone()),
             Value::Array(parts) => {
-                // Blocks of text, as many APIs write them.
+                // Blocks of text, as in many APIs.
                 let texts = parts.iter().filter_map(|part| part["text"].as_str());
                 Some(texts.collect())
             }
@@ -66,14 +66,14 @@ mod tests {
     fn places_in_lines() {
         let line =
             json!({"type": "result", "a": {"b": "x"}, "c": [{"text": "y"}, {"text": "z"}, 1]});
-        let text = |pick: &str| pick.parse::<Pick>().unwrap().text(&line);
+        let text = |pick: &str| pick.parse::<JsonPath>().unwrap().text(&line);
         assert_eq!(text("/a/b").as_deref(), Some("x"));
         assert_eq!(text("result /a/b").as_deref(), Some("x"));
         assert_eq!(text("result /c").as_deref(), Some("yz"));
         assert_eq!(text("other /a/b"), None);
         assert_eq!(text("/a/nope"), None);
         for bad in ["", "a", "result a/b", "result"] {
-            assert!(bad.parse::<Pick>().is_err(), "{bad}");
+            assert!(bad.parse::<JsonPath>().is_err(), "{bad}");
         }
     }
 }

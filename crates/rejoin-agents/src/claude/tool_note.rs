@@ -1,12 +1,14 @@
-//! A tool call in short, as it is told later: from the stream or from the session.
+//! Short summary of a tool call for transcripts, made from the stream or from the session.
 
 use rejoin_core::ToolNote;
 use serde_json::Value;
 
+use crate::tool_note;
+
 /// Tools that change the file they name.
 const EDITORS: &[&str] = &["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
-/// Where a call says what it is about, by rank.
+/// Input fields that contain the subject of a call, in order of preference.
 const SUBJECTS: &[&str] = &[
     "file_path",
     "notebook_path",
@@ -19,10 +21,9 @@ const SUBJECTS: &[&str] = &[
     "description",
     "subject",
 ];
-const SUBJECT_CHARS: usize = 120;
 
-/// How the result of a call begins that was not allowed (2.1.197, 2.1.325). The session keeps no
-/// list of denials: these words are all there is.
+/// Prefixes of the result of a call that was not allowed (2.1.197, 2.1.325). The session stores no
+/// list of denials, so this text is the only evidence.
 const NOT_ALLOWED: &[&str] = &[
     "Claude requested permissions to ",
     "Permission for this ",
@@ -33,30 +34,16 @@ const NOT_ALLOWED: &[&str] = &[
     "Tool permission stream closed",
 ];
 
-/// A call of which no more is known yet.
+/// Summarises a call that has no result yet.
 pub(super) fn begun(tool: &str, input: &Value) -> ToolNote {
-    let subject = SUBJECTS.iter().find_map(|field| input[field].as_str());
-    ToolNote {
-        tool: tool.to_owned(),
-        subject: one_line(subject.unwrap_or_default()),
-        changed_file: false,
-        finished: false,
-    }
+    tool_note::begun(tool, input, SUBJECTS)
 }
 
 pub(super) fn edits(tool: &str) -> bool {
     EDITORS.contains(&tool)
 }
 
-/// Does this result say that nothing was run?
+/// True if the result says that the call was denied and did not run.
 pub(super) fn is_denial(is_error: bool, said: &str) -> bool {
     is_error && NOT_ALLOWED.iter().any(|words| said.starts_with(words))
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SUBJECT_CHARS {
-        return line;
-    }
-    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
 }

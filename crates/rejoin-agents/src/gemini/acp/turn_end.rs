@@ -1,20 +1,21 @@
-//! A process that takes one prompt after the other, all for one session.
-//!
-//! What was allowed counts once: see [`super::asks`].
+//! Detects the end of a turn in the output of a process that takes several prompts.
 
-use super::{BYE, PROMPT};
+use super::{END_REQUEST, PROMPT};
 use crate::rpc::Message;
-use crate::stay::{Standing, StayReader, contains};
+use crate::turn_end::{TurnEndReader, TurnState, contains};
 
 #[derive(Debug, Default)]
-pub(crate) struct Stays {
-    /// True after a plain success.
-    over: Option<bool>,
+pub(crate) struct TurnEnd {
+    /// Some(true) after `end_turn`, Some(false) after any other end. None while the turn runs.
+    succeeded: Option<bool>,
 }
 
-impl StayReader for Stays {
+impl TurnEndReader for TurnEnd {
     fn line(&mut self, line: &[u8]) {
-        if ![PROMPT, BYE].iter().any(|id| contains(line, id.as_bytes())) {
+        if ![PROMPT, END_REQUEST]
+            .iter()
+            .any(|id| contains(line, id.as_bytes()))
+        {
             return;
         }
         let Ok(Message {
@@ -28,16 +29,16 @@ impl StayReader for Stays {
             return;
         };
         if id == PROMPT {
-            self.over = Some(error.is_none() && result["stopReason"] == "end_turn");
-        } else if id == BYE {
-            self.over = Some(false);
+            self.succeeded = Some(error.is_none() && result["stopReason"] == "end_turn");
+        } else if id == END_REQUEST {
+            self.succeeded = Some(false);
         }
     }
 
-    fn told(&mut self, _line: &[u8]) {}
+    fn stdin_line(&mut self, _line: &[u8]) {}
 
-    fn standing(&self) -> Standing {
-        self.over.map_or(Standing::Runs, Standing::Over)
+    fn state(&self) -> TurnState {
+        self.succeeded.map_or(TurnState::Running, TurnState::Ended)
     }
 }
 
@@ -50,33 +51,33 @@ mod tests {
         for (line, standing) in [
             (
                 r#"{"jsonrpc":"2.0","id":"rejoin-prompt","result":{"stopReason":"end_turn"}}"#,
-                Standing::Over(true),
+                TurnState::Ended(true),
             ),
             (
                 r#"{"jsonrpc":"2.0","id":"rejoin-prompt","result":{"stopReason":"cancelled"}}"#,
-                Standing::Over(false),
+                TurnState::Ended(false),
             ),
             (
                 r#"{"jsonrpc":"2.0","id":"rejoin-prompt","error":{"code":429}}"#,
-                Standing::Over(false),
+                TurnState::Ended(false),
             ),
             (
                 r#"{"jsonrpc":"2.0","id":"rejoin-bye","error":{"code":-32601}}"#,
-                Standing::Over(false),
+                TurnState::Ended(false),
             ),
             (
                 r#"{"method":"session/update","params":{"text":"rejoin-prompt"}}"#,
-                Standing::Runs,
+                TurnState::Running,
             ),
             (
                 r#"{"id":"rejoin-prompt","method":"session/request_permission"}"#,
-                Standing::Runs,
+                TurnState::Running,
             ),
-            ("rejoin-prompt", Standing::Runs),
+            ("rejoin-prompt", TurnState::Running),
         ] {
-            let mut reader = Stays::default();
+            let mut reader = TurnEnd::default();
             reader.line(line.as_bytes());
-            assert_eq!(reader.standing(), standing, "{line}");
+            assert_eq!(reader.state(), standing, "{line}");
         }
     }
 }

@@ -1,42 +1,45 @@
-//! What is asked at one time, and in which order it is answered.
+//! Open permission requests, and the order in which they are answered.
 //!
-//! A model calls several tools at once, and each may ask. The server (1.18.33) takes "no" for a no to
-//! everything that it asks at that time, and "always" for a yes to all of it that the rule covers. So
-//! both wait until there is nothing else that nobody has decided about.
+//! A model calls several tools at once, and each may ask. The server (1.18.33) applies a "no" to
+//! all requests that are open at that time, and an "always" to all of them that the rule covers. So
+//! both wait until no other request is undecided.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Requests for permission that the server has not settled.
+/// Requests for permission that the server has not closed.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct PendingRequests {
     asked: BTreeMap<String, Pending>,
 }
 
+/// State of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Pending {
-    /// Nobody has said anything yet.
+enum Pending {
+    /// No decision yet.
     Undecided,
+    /// A decision that waits for the other requests.
     Held(Value),
-    /// The server was told.
+    /// The decision was sent to the server.
     Told,
 }
 
-impl Desk {
+impl PendingRequests {
+    /// Adds a request that the server has opened.
     pub fn asked(&mut self, id: &str) {
         self.asked
             .entry(id.to_owned())
             .or_insert(Pending::Undecided);
     }
 
-    /// The server has settled it; gives what can be said to it now.
+    /// Removes a request that the server has closed. Returns the decisions that can be sent now.
     pub fn settled(&mut self, id: &str) -> Vec<(String, Value)> {
         self.asked.remove(id);
         self.release()
     }
 
-    /// Somebody has decided; gives what can be said to the server now, in order.
+    /// Records a decision. Returns the decisions that can be sent now, in order.
     pub fn decided(&mut self, id: &str, body: Value) -> Vec<(String, Value)> {
         if body["reply"] == "once" {
             self.asked.insert(id.to_owned(), Pending::Told);
@@ -48,7 +51,7 @@ impl Desk {
         self.release()
     }
 
-    /// What nobody has decided about.
+    /// Returns the requests without a decision.
     pub fn undecided(&self) -> Vec<String> {
         let open = self.asked.iter();
         let open = open.filter(|(_, pending)| **pending == Pending::Undecided);
@@ -69,7 +72,7 @@ impl Desk {
         let denies = |(_, body): &(String, Value)| body["reply"] == "reject";
         let (no, mut yes): (Vec<_>, Vec<_>) = held.into_iter().partition(denies);
         if !no.is_empty() {
-            // What one may always do must not allow what is denied beside it.
+            // A rule for "always" must not allow another request that is denied.
             for (_, body) in &mut yes {
                 *body = json!({"reply": "once"});
             }
@@ -82,8 +85,8 @@ impl Desk {
 mod tests {
     use super::*;
 
-    fn desk(ids: &[&str]) -> Desk {
-        let mut desk = Desk::default();
+    fn desk(ids: &[&str]) -> PendingRequests {
+        let mut desk = PendingRequests::default();
         for id in ids {
             desk.asked(id);
         }
@@ -133,7 +136,7 @@ mod tests {
         let mut two = desk(&["a", "b"]);
         assert_eq!(told(two.decided("a", says("reject"))), "");
         assert_eq!(told(two.settled("b")), "a reject");
-        // Nothing is said twice.
+        // No decision is sent twice.
         assert_eq!(told(two.settled("zork")), "");
     }
 }

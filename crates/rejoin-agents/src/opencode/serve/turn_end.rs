@@ -1,16 +1,16 @@
-//! A server that takes one prompt after the other, all for one session. The bridge says when a turn is
-//! over; it is a process itself.
+//! A server that accepts several prompts, one after the other, all for one session. The bridge,
+//! which is a process of its own, reports the end of a turn.
 
 use serde::Deserialize;
 
 use super::END;
-use crate::stay::{Standing, StayReader, contains};
+use crate::turn_end::{TurnEndReader, TurnState, contains};
 
 #[derive(Debug, Default)]
-pub(crate) struct Stays {
+pub(crate) struct TurnEnd {
     over: bool,
     failed: bool,
-    /// Something was allowed for longer than this turn, or goes on.
+    /// True if a permission was given beyond this turn, or work continues after it.
     lasting: bool,
 }
 
@@ -18,12 +18,12 @@ pub(crate) struct Stays {
 struct Line {
     #[serde(rename = "type")]
     kind: String,
-    /// Something goes on after the turn.
+    /// True if work continues after the turn.
     #[serde(default)]
     busy: bool,
 }
 
-impl StayReader for Stays {
+impl TurnEndReader for TurnEnd {
     fn line(&mut self, line: &[u8]) {
         let of_interest = [END.as_bytes(), b"session.error"];
         if !of_interest.iter().any(|word| contains(line, word)) {
@@ -39,15 +39,15 @@ impl StayReader for Stays {
         }
     }
 
-    fn told(&mut self, line: &[u8]) {
+    fn stdin_line(&mut self, line: &[u8]) {
         self.lasting |= contains(line, b"\"reply\":\"always\"");
     }
 
-    fn standing(&self) -> Standing {
+    fn state(&self) -> TurnState {
         if self.over {
-            Standing::Over(!self.failed && !self.lasting)
+            TurnState::Ended(!self.failed && !self.lasting)
         } else {
-            Standing::Runs
+            TurnState::Running
         }
     }
 
@@ -63,25 +63,25 @@ mod tests {
     use super::super::{AnswerTo, ServeAnswer, line};
     use super::*;
 
-    fn after(told: &str, lines: &[&str]) -> Standing {
-        let mut reader = Stays::default();
-        reader.told(told.as_bytes());
+    fn after(told: &str, lines: &[&str]) -> TurnState {
+        let mut reader = TurnEnd::default();
+        reader.stdin_line(told.as_bytes());
         for line in lines {
             reader.line(line.as_bytes());
         }
-        reader.standing()
+        reader.state()
     }
 
     #[test]
     fn only_after_a_plain_success() {
         let end = r#"{"type":"rejoin.end"}"#;
-        assert_eq!(after("", &[end]), Standing::Over(true));
+        assert_eq!(after("", &[end]), TurnState::Ended(true));
         let busy = r#"{"type":"rejoin.end","busy":true}"#;
-        assert_eq!(after("", &[busy]), Standing::Over(false));
+        assert_eq!(after("", &[busy]), TurnState::Ended(false));
         let error = r#"{"type":"session.error","properties":{}}"#;
-        assert_eq!(after("", &[error, end]), Standing::Over(false));
+        assert_eq!(after("", &[error, end]), TurnState::Ended(false));
         let quoted = r#"{"type":"message.part.updated","text":"rejoin.end session.error"}"#;
-        assert_eq!(after("", &[quoted, "rejoin.end"]), Standing::Runs);
+        assert_eq!(after("", &[quoted, "rejoin.end"]), TurnState::Running);
         let answer = |reply: &str| {
             line(&ServeAnswer {
                 to: AnswerTo::Permission,
@@ -89,7 +89,7 @@ mod tests {
                 body: json!({"reply": reply}),
             })
         };
-        assert_eq!(after(&answer("once"), &[end]), Standing::Over(true));
-        assert_eq!(after(&answer("always"), &[end]), Standing::Over(false));
+        assert_eq!(after(&answer("once"), &[end]), TurnState::Ended(true));
+        assert_eq!(after(&answer("always"), &[end]), TurnState::Ended(false));
     }
 }

@@ -1,14 +1,15 @@
-//! A tool call in short, as it is told later: from the stream or from the session.
+//! Short summary of a tool call for transcripts, made from the stream or from the session.
 
 use rejoin_core::ToolNote;
 use serde_json::Value;
 
 use super::permission;
+use crate::tool_note;
 
 /// Tools that change the file they name.
 const EDITORS: &[&str] = &["edit", "replace", "write_file"];
 
-/// Where a call says what it is about, by rank.
+/// Input fields that contain the subject of a call, in order of preference.
 const SUBJECTS: &[&str] = &[
     "file_path",
     "command",
@@ -22,27 +23,20 @@ const SUBJECTS: &[&str] = &[
     "name",
     "title",
 ];
-/// How the CLI ends the sentence in which it says that its rules forbid a call.
+/// Suffix of the CLI's message that its rules forbid a call.
 pub(super) const DENIED: &str = "denied by policy.";
-const SUBJECT_CHARS: usize = 120;
 
-/// A call of which no more is known yet.
+/// Summarises a call that has no result yet.
 pub(super) fn begun(tool: &str, input: &Value) -> ToolNote {
-    let subject = SUBJECTS.iter().find_map(|field| input[field].as_str());
-    ToolNote {
-        tool: tool.to_owned(),
-        subject: one_line(subject.unwrap_or_default()),
-        changed_file: false,
-        finished: false,
-    }
+    tool_note::begun(tool, input, SUBJECTS)
 }
 
 pub(super) fn edits(tool: &str) -> bool {
     EDITORS.contains(&tool)
 }
 
-/// A tool that is not allowed is not offered; one that is called all the same is "not found", as is
-/// one that the model made up (0.61.0). `kind`: of its error.
+/// True if an error of this `kind` is a denial. A forbidden tool is not offered to the model. If
+/// the model calls it anyway, it is "not found", like one that the model made up (0.61.0).
 pub(super) fn is_denial(tool: &str, kind: Option<&str>) -> bool {
     match kind {
         Some("policy_violation") => true,
@@ -51,7 +45,7 @@ pub(super) fn is_denial(tool: &str, kind: Option<&str>) -> bool {
     }
 }
 
-/// As it stands in a session: with its state and result.
+/// Summarises a call of a session, with its state and result. None if it did not run.
 pub(super) fn of_session(call: &Value) -> Option<ToolNote> {
     let tool = call["name"].as_str()?;
     let status = call["status"].as_str();
@@ -65,19 +59,11 @@ pub(super) fn of_session(call: &Value) -> Option<ToolNote> {
     Some(note)
 }
 
-/// As it stands among the words; `well`: how it ended.
+/// Summarises a call among the text parts of a message. `well` is true if it succeeded.
 pub(super) fn of_part(call: &Value, well: Option<bool>) -> Option<ToolNote> {
     let tool = call["name"].as_str()?;
     let mut note = begun(tool, &call["args"]);
     note.finished = well.is_some();
     note.changed_file = well == Some(true) && edits(tool);
     Some(note)
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SUBJECT_CHARS {
-        return line;
-    }
-    line.chars().take(SUBJECT_CHARS - 1).chain(['…']).collect()
 }

@@ -1,28 +1,28 @@
-//! What a run told of itself so far, whichever way it was told.
+//! State of a run so far, for both the stream and the protocol.
 
 use rejoin_core::{EventBody, SessionId};
 
 use super::super::classify;
-use super::super::wire::{Finished, Stats, Trouble};
+use super::super::wire::{ErrorBody, Finished, Stats};
 use super::tools::Tools;
-use crate::stream::{End, Ran};
+use crate::stream::{ProcessEnd, RunReport};
 
-/// Lines of stderr that are kept to explain an end without a result: it is never empty.
+/// Number of stderr lines that are kept to explain an end without a result. stderr is never empty.
 const STDERR_LINES: usize = 60;
 
 #[derive(Default)]
-pub(in crate::gemini) struct Told {
-    pub(in crate::gemini) seen: classify::Seen,
+pub(in crate::gemini) struct RunState {
+    pub(in crate::gemini) seen: classify::RunFacts,
     pub(in crate::gemini) tools: Tools,
     pub(in crate::gemini) version: Option<String>,
     model: Option<String>,
     text: String,
-    /// What was said since the last tool call.
+    /// Text since the last tool call.
     open: String,
     unknown: u64,
 }
 
-impl Told {
+impl RunState {
     pub(in crate::gemini) fn stderr(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line).trim().to_owned();
         if !text.is_empty() && self.seen.stderr.len() < STDERR_LINES {
@@ -30,7 +30,7 @@ impl Told {
         }
     }
 
-    /// A line that nobody understands.
+    /// Counts a line that is not understood.
     pub(in crate::gemini) fn unknown(&mut self, line: &[u8]) -> Vec<EventBody> {
         self.unknown += 1;
         vec![EventBody::Raw {
@@ -64,12 +64,12 @@ impl Told {
         vec![EventBody::TextDelta { text }]
     }
 
-    /// Nothing was said since the last tool call.
+    /// True if there is no text since the last tool call.
     pub(in crate::gemini) fn is_silent(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Pieces of text belong together until a tool is called.
+    /// Ends a text block: pieces of text belong together until a tool is called.
     pub(in crate::gemini) fn close(&mut self) -> Vec<EventBody> {
         let text = std::mem::take(&mut self.open);
         if text.is_empty() {
@@ -91,7 +91,7 @@ impl Told {
         message: String,
     ) -> Vec<EventBody> {
         let event = EventBody::warning(message.clone());
-        self.seen.notes.push(Trouble {
+        self.seen.notes.push(ErrorBody {
             kind: severity.map(str::to_owned),
             message,
             status: None,
@@ -109,11 +109,11 @@ impl Told {
         events
     }
 
-    pub(in crate::gemini) fn finish(mut self, end: &End) -> Ran {
+    pub(in crate::gemini) fn finish(mut self, end: &ProcessEnd) -> RunReport {
         self.close();
         let judged = classify::judge(&self.seen, end);
         let stats = self.seen.result.as_ref().map(|result| &result.stats);
-        Ran {
+        RunReport {
             outcome: judged.outcome,
             refused: judged.refused,
             session: self
@@ -137,8 +137,8 @@ impl Told {
         }
     }
 
-    /// At its start the CLI names the model that was asked for, which may be `auto`, or be replaced on
-    /// the way.
+    /// Returns the model that produced the answer. At its start the CLI names the requested model,
+    /// which may be `auto`, or be replaced during the run.
     fn spoke(&self) -> Option<String> {
         let models = self.seen.result.as_ref().map(|result| &result.stats.models);
         let asked = self.model.clone();

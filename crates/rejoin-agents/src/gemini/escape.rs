@@ -1,21 +1,21 @@
 //! Keeps text from being taken for a command or a file of the CLI.
 //!
-//! The CLI reads every `@path` anywhere in a prompt, in words such as `me@example.org` too, and on a
-//! resume drops prompts that begin with `/`, `?` or some of its own markers (0.61.0). What follows a
-//! command of the user's own is not looked at, though: so each message is sent as the argument of
-//! one that does nothing but pass it on, and not a byte of it is changed. Where that does not work,
-//! an invisible joiner after the `@` switches a mention off.
+//! The CLI reads every `@path` anywhere in a prompt, even in words such as `me@example.org`, and on
+//! a resume drops prompts that begin with `/`, `?` or some of its own markers (0.61.0). But it does
+//! not scan the arguments of a custom command of the user. So each message is sent as the argument
+//! of a command that only passes it on, and not a byte of it is changed. If that does not work, an
+//! invisible joiner after the `@` disables a mention.
 
 use rejoin_core::{MARK_CLOSE, MARK_COMMAND, MARK_MESSAGE, MARK_OPEN, strip};
 
-use crate::adapter::Neutral;
+use crate::facts::MentionEscape;
 use crate::order::RunOrder;
 use crate::session::text_mark;
 
 const JOINER: char = '\u{2060}';
 
-/// Returns the text that the CLI puts before the command it was given, with an empty line between
-/// them.
+/// Returns the text of that command. The CLI puts it before the command line, with an empty line in
+/// between.
 fn passed_on() -> String {
     format!("{MARK_OPEN}{MARK_COMMAND}")
 }
@@ -23,7 +23,7 @@ fn passed_on() -> String {
 /// First characters with which a prompt may be a command, or vanish from the history.
 const LEADING: [char; 4] = ['/', '$', '?', '<'];
 
-/// The prompt of a run, and the files it needs.
+/// Prompt of a run, and the files it needs.
 pub(super) struct Prompt {
     pub(super) text: String,
     pub(super) files: Vec<(String, String)>,
@@ -39,7 +39,7 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> Prompt {
         files: vec![],
     };
     if order.raw {
-        // A notice alone is left out where it would take the meaning from a command.
+        // A context of notices alone is left out if it would disable a command.
         let sent = &order.composed.sent;
         let told = sent.caught_up + sent.transcribed > 0;
         let context = context.filter(|_| told || !message.starts_with('/'));
@@ -50,7 +50,7 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> Prompt {
         None => message.to_owned(),
     };
     match order.neutral {
-        Neutral::ByPlace => {
+        MentionEscape::ByPlace => {
             let name = command_name(order.home);
             Prompt {
                 text: format!("/{name} {MARK_CLOSE}\n{text}"),
@@ -63,11 +63,12 @@ pub(super) fn prompt(order: &RunOrder<'_>) -> Prompt {
                 )],
             }
         }
-        Neutral::ByJoiner => plain(by_joiner(&text)),
+        MentionEscape::ByJoiner => plain(by_joiner(&text)),
     }
 }
 
-/// The same where the CLI reads no mentions, and of commands only its own, behind a `/` or a `$`.
+/// Builds the prompt for the protocol, where the CLI reads no mentions, and of commands only its
+/// own, after a `/` or a `$`.
 pub(super) fn plain(order: &RunOrder<'_>) -> String {
     let message = &order.composed.message;
     match &order.composed.context {
@@ -76,7 +77,8 @@ pub(super) fn plain(order: &RunOrder<'_>) -> String {
     }
 }
 
-/// Nothing in a folder knows it: a command of the folder would win over one of the user's.
+/// Returns the name of the command. No folder defines it: a command of the folder would win over
+/// one of the user's.
 fn command_name(home: &str) -> String {
     let hash = blake3::hash(home.as_bytes()).to_hex();
     format!("rejoin-{}", &hash[..8])
@@ -86,9 +88,9 @@ fn by_joiner(text: &str) -> String {
     guarded(joined(text, |_| true))
 }
 
-/// With something before what the CLI could take for its own.
+/// Adds a prefix to a text that the CLI could take for a command.
 fn guarded(text: String) -> String {
-    // White space to the CLI, but not to us.
+    // The CLI treats it as white space, rejoin does not.
     let begins = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if begins.starts_with(LEADING) && !text.starts_with(MARK_OPEN) {
         return format!("{MARK_OPEN}{MARK_MESSAGE}{MARK_CLOSE}\n{text}");
@@ -96,7 +98,8 @@ fn guarded(text: String) -> String {
     text
 }
 
-/// A message that keeps its CLI meaning: only files outside the folder stay text.
+/// Builds a message that keeps its CLI meaning. Only mentions of files outside the folder stay
+/// text.
 fn raw(context: Option<&str>, message: &str, outside: &[String]) -> String {
     let stays_text = |rest: &str| leads_outside(rest) || outside.contains(&path(rest));
     let message = joined(message, stays_text);
@@ -106,14 +109,14 @@ fn raw(context: Option<&str>, message: &str, outside: &[String]) -> String {
     }
 }
 
-/// The name of a prompt in a session: what was typed, however it was passed on.
+/// Identifies a prompt in a session by the typed text, in whichever form it was passed on.
 pub(super) fn mark(stored: &str) -> String {
     let typed = stored.strip_prefix(passed_on().as_str()).unwrap_or(stored);
-    // White space to the CLI, but not to us.
+    // The CLI treats it as white space, rejoin does not.
     text_mark(typed.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'))
 }
 
-/// Takes back what was added to a stored prompt.
+/// Restores the message of a stored prompt by removing rejoin's additions.
 pub(super) fn message_of(stored: &str) -> String {
     let mut out = String::with_capacity(stored.len());
     let mut chars = stored.chars().peekable();
@@ -126,7 +129,7 @@ pub(super) fn message_of(stored: &str) -> String {
     strip(&out)
 }
 
-/// Where an `@` could be taken for a mention.
+/// Returns the positions at which an `@` could be taken for a mention.
 fn mentions(text: &str) -> impl Iterator<Item = usize> + '_ {
     text.match_indices('@').map(|(at, _)| at).filter(|at| {
         let next = text[at + 1..].chars().next();
@@ -146,14 +149,15 @@ fn joined(text: &str, which: impl Fn(&str) -> bool) -> String {
     out
 }
 
-/// The paths a message mentions.
+/// Returns the paths that a message mentions.
 pub(super) fn paths(message: &str) -> Vec<String> {
     mentions(message)
         .map(|at| path(&message[at + 1..]))
         .collect()
 }
 
-/// The path that follows an `@`: up to white space or most punctuation, unless quoted or escaped.
+/// Returns the path that follows an `@`: up to white space or most punctuation, unless quoted or
+/// escaped.
 fn path(rest: &str) -> String {
     let mut path = String::new();
     let mut chars = rest.chars().peekable();
@@ -172,7 +176,8 @@ fn path(rest: &str) -> String {
     path
 }
 
-/// By its spelling alone; what a link leads to is for whoever can look.
+/// True if the path leads outside by its spelling. Links are resolved by the caller, which can read
+/// the disk.
 fn leads_outside(rest: &str) -> bool {
     let path = path(rest);
     path.starts_with(['/', '~', '\\']) || path.contains("..") || path.contains(':')

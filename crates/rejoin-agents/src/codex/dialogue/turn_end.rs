@@ -1,21 +1,22 @@
-//! A server that takes one prompt after the other, all for one thread.
+//! A server that accepts several prompts, one after the other, all for one thread.
 //!
-//! Seen on 0.166.0: a thread that is loaded is opened again without being read again, and says what holds
-//! there as if it were not. What was allowed for the session counts until the process ends.
+//! RunFacts on 0.166.0: a request to open a loaded thread does not read it again, and the response
+//! contains the effective settings as usual. Permissions for the session last until the process
+//! ends.
 
 use serde::Deserialize;
 
 use super::super::dialogue::END;
 use crate::rpc::Message;
-use crate::stay::{Standing, StayReader, contains};
+use crate::turn_end::{TurnEndReader, TurnState, contains};
 
 #[derive(Debug, Default)]
-pub(crate) struct Stays {
-    /// Where the prompt went: sub-agents have threads of their own.
+pub(crate) struct TurnEnd {
+    /// Thread that received the prompt. Sub-agents have threads of their own.
     thread: Option<String>,
-    /// True after a plain success.
+    /// True after a plain success. None while the turn runs.
     over: Option<bool>,
-    /// Something was allowed for longer than this turn.
+    /// True if a permission was given beyond this turn.
     lasting: bool,
 }
 
@@ -31,7 +32,7 @@ struct Params {
     thread_id: String,
 }
 
-impl StayReader for Stays {
+impl TurnEndReader for TurnEnd {
     fn line(&mut self, line: &[u8]) {
         let last = [b"turn/completed".as_slice(), END.as_bytes()];
         if !last.iter().any(|word| contains(line, word)) {
@@ -49,7 +50,7 @@ impl StayReader for Stays {
         }
     }
 
-    fn told(&mut self, line: &[u8]) {
+    fn stdin_line(&mut self, line: &[u8]) {
         self.lasting |= contains(line, b"\"acceptForSession\"");
         if let Ok(Prompted { method, params }) = serde_json::from_slice(line)
             && method == "turn/start"
@@ -58,10 +59,10 @@ impl StayReader for Stays {
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn state(&self) -> TurnState {
         match self.over {
-            None => Standing::Runs,
-            Some(well) => Standing::Over(well && !self.lasting),
+            None => TurnState::Running,
+            Some(well) => TurnState::Ended(well && !self.lasting),
         }
     }
 }
@@ -74,20 +75,20 @@ mod tests {
         r#"{"id":"rejoin-turn","method":"turn/start","params":{"threadId":"t","input":[]}}"#;
     const DONE: &str = r#"{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"completed"}}}"#;
 
-    fn after(told: &[&str], lines: &[&str]) -> Standing {
-        let mut reader = Stays::default();
+    fn after(told: &[&str], lines: &[&str]) -> TurnState {
+        let mut reader = TurnEnd::default();
         for line in told {
-            reader.told(line.as_bytes());
+            reader.stdin_line(line.as_bytes());
         }
         for line in lines {
             reader.line(line.as_bytes());
         }
-        reader.standing()
+        reader.state()
     }
 
     #[test]
     fn only_after_the_end_of_its_own_turn() {
-        assert_eq!(after(&[PROMPT], &[DONE]), Standing::Over(true));
+        assert_eq!(after(&[PROMPT], &[DONE]), TurnState::Ended(true));
         let of_another = DONE.replace("\"t\"", "\"s\"");
         let quoted = r#"{"method":"item/completed","params":{"text":"turn/completed"}}"#;
         for line in [
@@ -96,17 +97,17 @@ mod tests {
             "turn/completed",
             "{\"id\":\"rejoin-turn\"}",
         ] {
-            assert_eq!(after(&[PROMPT], &[line]), Standing::Runs, "{line}");
+            assert_eq!(after(&[PROMPT], &[line]), TurnState::Running, "{line}");
         }
         let failed = DONE.replace("\"completed\"}", "\"failed\"}");
-        assert_eq!(after(&[PROMPT], &[&failed]), Standing::Over(false));
+        assert_eq!(after(&[PROMPT], &[&failed]), TurnState::Ended(false));
         let end = r#"{"id":"rejoin-end","result":{}}"#;
-        assert_eq!(after(&[], &[end]), Standing::Over(false));
+        assert_eq!(after(&[], &[end]), TurnState::Ended(false));
     }
 
     #[test]
     fn not_with_what_outlasts_the_turn() {
         let always = r#"{"id":0,"result":{"decision":"acceptForSession"}}"#;
-        assert_eq!(after(&[PROMPT, always], &[DONE]), Standing::Over(false));
+        assert_eq!(after(&[PROMPT, always], &[DONE]), TurnState::Ended(false));
     }
 }

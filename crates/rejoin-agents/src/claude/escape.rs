@@ -1,33 +1,33 @@
 //! Keeps text from being taken for a command or a file of the CLI.
 //!
-//! Only the last text block of a user message is scanned: for a leading `/command`, and for `@file`
-//! at its start or after white space or 。、？！ (2.1.197, 2.1.325; canary files and `/clear` in
-//! earlier blocks had no effect). So a message that could be taken for a mention is followed by a
-//! fixed block, and one that could be taken for a command preceded by a newline. A word joiner
-//! before the `@` also switches a mention off.
+//! The CLI scans only the last text block of a user message: for a leading `/command`, and for
+//! `@file` at its start or after white space or 。、？！ (2.1.197, 2.1.325; canary files and `/clear`
+//! in earlier blocks had no effect). Therefore a fixed block follows a message that could be taken
+//! for a mention, and a newline precedes one that could be taken for a command. A word joiner
+//! before the `@` also disables a mention.
 
 use rejoin_core::{MARK_CLOSE, MARK_END, MARK_OPEN, strip};
 
-use crate::adapter::Neutral;
+use crate::facts::MentionEscape;
 
 const JOINER: char = '\u{2060}';
 
-/// First characters that mean something to the CLI's prompt, headless or not.
+/// First characters that have a meaning in the CLI's prompt, headless or not.
 const LEADING: [char; 3] = ['/', '!', '#'];
 
 fn closing() -> String {
     format!("{MARK_OPEN}{MARK_END}{MARK_CLOSE}")
 }
 
-/// The text blocks of a user message whose words are data.
-pub(super) fn blocks(context: Option<&str>, message: &str, how: Neutral) -> Vec<String> {
+/// Splits a user message into text blocks that the CLI treats as data.
+pub(super) fn blocks(context: Option<&str>, message: &str, how: MentionEscape) -> Vec<String> {
     let mut blocks: Vec<String> = context
         .into_iter()
         .chain([message])
         .map(str::to_owned)
         .collect();
     for block in &mut blocks {
-        if how == Neutral::ByJoiner {
+        if how == MentionEscape::ByJoiner {
             *block = joined(block, |_| true);
         }
         if block.starts_with(LEADING) {
@@ -40,7 +40,8 @@ pub(super) fn blocks(context: Option<&str>, message: &str, how: Neutral) -> Vec<
     blocks
 }
 
-/// The same for a message that keeps its CLI meaning: only files outside the folder stay text.
+/// Splits a user message that keeps its CLI meaning. Only mentions of files outside the folder stay
+/// text.
 pub(super) fn raw_blocks(context: Option<&str>, message: &str, outside: &[String]) -> Vec<String> {
     let mut blocks: Vec<String> = context.into_iter().map(str::to_owned).collect();
     let stays_text = |rest: &str| leads_outside(rest) || outside.iter().any(|p| p == path(rest));
@@ -51,18 +52,18 @@ pub(super) fn raw_blocks(context: Option<&str>, message: &str, outside: &[String
     blocks
 }
 
-/// 2.1.325 drops a blank block from the request. Nothing was read from the block before it, but
-/// that is not to be relied on.
+/// True for a message of white space. 2.1.325 drops a blank block from the request. It did not scan
+/// the block before it in that case, but rejoin does not rely on that.
 fn is_blank(message: &str) -> bool {
     message.trim().is_empty()
 }
 
-/// A block that stands beside the message, and holds none of it.
+/// True for a block that rejoin added and that contains nothing of the message.
 pub(super) fn is_added(block: &str) -> bool {
     block.trim_start().starts_with(MARK_OPEN) && strip(block).is_empty()
 }
 
-/// Takes back what was added to a stored prompt.
+/// Restores the message of a stored prompt by removing rejoin's additions.
 pub(super) fn message_of<'a>(blocks: impl IntoIterator<Item = &'a str>) -> String {
     let kept: Vec<String> = blocks
         .into_iter()
@@ -72,7 +73,7 @@ pub(super) fn message_of<'a>(blocks: impl IntoIterator<Item = &'a str>) -> Strin
     kept.join("\n")
 }
 
-/// Where an `@` could be taken for a mention.
+/// Returns the positions at which an `@` could be taken for a mention.
 fn mentions(text: &str) -> impl Iterator<Item = usize> + '_ {
     text.match_indices('@').map(|(at, _)| at).filter(|at| {
         let before = text[..*at].chars().next_back();
@@ -117,14 +118,14 @@ fn unjoined(text: &str) -> String {
     out
 }
 
-/// The paths a message mentions.
+/// Returns the paths that a message mentions.
 pub(super) fn paths(message: &str) -> Vec<String> {
     mentions(message)
         .map(|at| path(&message[at + 1..]).to_owned())
         .collect()
 }
 
-/// The path that follows an `@`, quoted or not.
+/// Returns the path that follows an `@`, quoted or not.
 fn path(rest: &str) -> &str {
     let (rest, end) = match rest.strip_prefix('"') {
         Some(quoted) => (quoted, quoted.find('"')),
@@ -133,7 +134,8 @@ fn path(rest: &str) -> &str {
     &rest[..end.unwrap_or(rest.len())]
 }
 
-/// By its spelling alone; what a link leads to is for whoever can look.
+/// True if the path leads outside by its spelling. Links are resolved by the caller, which can read
+/// the disk.
 fn leads_outside(rest: &str) -> bool {
     let path = path(rest);
     path.starts_with(['/', '~', '\\']) || path.contains("..") || path.contains(':')
@@ -167,7 +169,7 @@ mod tests {
             ("", "", true),
             (" \n", " \n", true),
         ] {
-            let blocks = blocks(None, message, Neutral::ByPlace);
+            let blocks = blocks(None, message, MentionEscape::ByPlace);
             let expected = if closed { vec![sent, END] } else { vec![sent] };
             assert_eq!(blocks, expected);
         }
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn by_joiner_also_without_the_place() {
         assert_eq!(
-            blocks(Some("ctx @a"), "/clear @b c@d", Neutral::ByJoiner),
+            blocks(Some("ctx @a"), "/clear @b c@d", MentionEscape::ByJoiner),
             ["ctx \u{2060}@a", "\n/clear \u{2060}@b c@d", END]
         );
     }
@@ -207,13 +209,13 @@ mod tests {
             context in proptest::option::of(Just("<rejoin>\nStanding instructions of the product you work in:\nsaid @x\n</rejoin>")),
         ) {
             let message = rejoin_core::escape(&text);
-            for how in [Neutral::ByPlace, Neutral::ByJoiner] {
+            for how in [MentionEscape::ByPlace, MentionEscape::ByJoiner] {
                 let blocks = blocks(context, &message, how);
-                // A newline before a slash is the one thing that is not told apart from our own.
+                // A newline before a slash is the only input that looks like rejoin's own.
                 if !message.starts_with('\n') {
                     prop_assert_eq!(message_of(blocks.iter().map(String::as_str)), text.clone());
                 }
-                if how == Neutral::ByJoiner {
+                if how == MentionEscape::ByJoiner {
                     for block in &blocks {
                         prop_assert!(mentions(block).next().is_none());
                         prop_assert!(!block.starts_with(LEADING));

@@ -1,15 +1,15 @@
-//! The beginning of a chat of the user's: whose it is, where and when it began, its first words.
+//! Reads the beginning of a user's chat: its id, folder, start time and first prompt.
 
 use rejoin_core::SessionId;
 use serde_json::{Value, json};
 
-use super::neutral;
-use super::session::{Record, Said, read};
-use crate::outside::{HeadReader, SessionHead, first_words};
+use super::escape;
+use super::session::{Record, StoredText, read};
+use crate::external::{HeaderReader, SessionHeader, first_words};
 use crate::session::moment;
 
-pub(super) struct Head {
-    /// As something beside the file says it.
+pub(super) struct Header {
+    /// Folder that a file beside the chat names.
     folder: Option<String>,
     session: Option<SessionId>,
     began: Option<i64>,
@@ -18,7 +18,7 @@ pub(super) struct Head {
     of_an_agent: bool,
 }
 
-impl Head {
+impl Header {
     pub(super) fn new(path: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Self {
         Self {
             folder: owner(path, read),
@@ -30,7 +30,7 @@ impl Head {
         }
     }
 
-    /// The first line; also the whole of a chat as older versions kept it.
+    /// Reads the first line, or a whole chat in the format of older versions.
     fn header(&mut self, line: &[u8]) {
         let header: Value = serde_json::from_slice(line).unwrap_or_default();
         self.of_an_agent |= header["kind"] == "subagent";
@@ -47,15 +47,15 @@ impl Head {
                 self.folder = message.workspace();
             }
             if self.words.is_none()
-                && let Some(Said::Prompt { text, .. }) = message.said()
+                && let Some(StoredText::Prompt { text, .. }) = message.said()
             {
-                self.words = Some(neutral::message_of(&text));
+                self.words = Some(escape::message_of(&text));
             }
         }
     }
 }
 
-impl HeadReader for Head {
+impl HeaderReader for Header {
     fn line(&mut self, line: &[u8]) -> bool {
         match read(line) {
             Some(Record::Header { session, messages }) => {
@@ -71,11 +71,11 @@ impl HeadReader for Head {
         self.of_an_agent || (self.session.is_some() && self.words.is_some())
     }
 
-    fn finish(self: Box<Self>) -> Option<SessionHead> {
+    fn finish(self: Box<Self>) -> Option<SessionHeader> {
         if self.of_an_agent {
             return None;
         }
-        Some(SessionHead {
+        Some(SessionHeader {
             session: self.session?,
             folder: self.folder,
             words: first_words(&self.words?),
@@ -85,7 +85,8 @@ impl HeadReader for Head {
     }
 }
 
-/// Whose chats lie in `tmp/NAME/chats`: a mark there says so, or the CLI's list of names.
+/// Returns the owner of the chats in `tmp/NAME/chats`, from a marker file there or from the CLI's
+/// list of names.
 fn owner(path: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<String> {
     let name = path.strip_prefix("tmp/")?.split('/').next()?;
     let marked = read(&format!("tmp/{name}/.project_root"));
@@ -99,8 +100,8 @@ fn owner(path: &str, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<String> {
     })
 }
 
-/// A chat that an older version kept as one document, as it is kept now: that is what the CLI itself
-/// makes of it when it is resumed (0.61.0).
+/// Converts a chat that an older version stored as one document into lines. The CLI itself does the
+/// same when it resumes it (0.61.0).
 pub(super) fn as_lines(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut whole: Value = serde_json::from_slice(bytes).ok()?;
     let messages = whole.as_object_mut()?.remove("messages")?;

@@ -1,16 +1,16 @@
-//! The beginning of a session file: whose it is, where and when it began, its first words.
+//! Reads the beginning of a session file: its id, folder, start time and first prompt.
 
 use rejoin_core::{SessionId, strip};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::neutral;
+use super::escape;
 use super::rollout::{Line, Spoken};
-use crate::outside::{Ancestor, HeadReader, SessionHead, first_words};
+use crate::external::{Ancestor, HeaderReader, SessionHeader, first_words};
 use crate::session::{is_uuid, moment};
 
 #[derive(Default)]
-pub(super) struct Head {
+pub(super) struct Header {
     meta: Option<Meta>,
     foreign: bool,
     words: Option<String>,
@@ -21,14 +21,15 @@ struct Meta {
     id: String,
     cwd: Option<String>,
     timestamp: Option<String>,
-    /// A word, or what a sub-agent was started by.
+    /// A word, or a description of the origin of a sub-agent.
     #[serde(default)]
     source: Value,
     thread_source: Option<String>,
     history_base: Option<Base>,
 }
 
-/// A fork's own file begins where it left its parent, and goes on counting (0.166.0).
+/// Parent of a fork. The fork's own file begins where it left its parent, and continues the
+/// numbering (0.166.0).
 #[derive(Deserialize)]
 struct Base {
     thread_id: String,
@@ -53,7 +54,7 @@ fn meta(line: &[u8]) -> Option<Meta> {
     Meta::deserialize(line.payload).ok().filter(|_| is_it)
 }
 
-impl HeadReader for Head {
+impl HeaderReader for Header {
     fn line(&mut self, line: &[u8]) -> bool {
         if self.meta.is_none() {
             self.meta = meta(line).filter(Meta::is_a_persons);
@@ -71,14 +72,14 @@ impl HeadReader for Head {
             && spoken.by_a_person()
         {
             let text = spoken.text();
-            self.words = Some(strip(&neutral::said(&text)).trim().to_owned());
+            self.words = Some(strip(&escape::said(&text)).trim().to_owned());
         }
         self.words.is_some()
     }
 
-    fn finish(self: Box<Self>) -> Option<SessionHead> {
+    fn finish(self: Box<Self>) -> Option<SessionHeader> {
         let meta = self.meta?;
-        Some(SessionHead {
+        Some(SessionHeader {
             session: SessionId::new(meta.id).ok()?,
             folder: meta.cwd,
             words: first_words(&self.words?),
@@ -88,7 +89,7 @@ impl HeadReader for Head {
     }
 }
 
-/// What a fork goes on from, by its first line.
+/// Returns the parent of a fork, from the fork's first line.
 pub(super) fn ancestor(first: &[u8]) -> Option<Ancestor> {
     let base = meta(first)?.history_base?;
     let session = SessionId::new(base.thread_id).ok()?;

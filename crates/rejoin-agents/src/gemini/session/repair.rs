@@ -1,9 +1,9 @@
-//! The same session with every result of a tool in it once, and none without its call.
+//! Repair of a session so that every tool result occurs once, and none without its call.
 //!
-//! 0.61.0 notes a result with its call and again as a message of its own, and on a resume sends
+//! 0.61.0 stores a result with its call and again as a message of its own, and on a resume sends
 //! both: the API then refuses the history ("the number of function response parts is equal to the
-//! number of function call parts"). The list is only ever set anew, never changed, so a line that
-//! sets it without the second ones is all it takes.
+//! number of function call parts"). Lines of a session replace the list and never change it in
+//! place, so one line that sets it without the duplicates is enough.
 
 use std::collections::HashSet;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::history::History;
 use super::record::{self, Message, Record};
 
-/// The line to append; none: nothing is there twice, or it cannot be read.
-pub(in crate::gemini) fn mend(session: &[u8]) -> Option<Vec<u8>> {
+/// Returns the line to append. None if there are no duplicates, or if the session cannot be read.
+pub(in crate::gemini) fn repair(session: &[u8]) -> Option<Vec<u8>> {
     let mut history = History::default();
     for line in session.split(|b| *b == b'\n') {
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -43,7 +43,7 @@ pub(in crate::gemini) fn mend(session: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{line}\n").into_bytes())
 }
 
-/// With the results of calls that are still open; none: nothing is left of it.
+/// Removes results that are not of an open call. None if nothing of the message is left.
 fn once(message: &Message, open: &mut HashSet<String>) -> Option<Value> {
     let mut value = message.value().clone();
     let calls = value.get_mut("toolCalls").and_then(Value::as_array_mut);
@@ -64,7 +64,7 @@ fn once(message: &Message, open: &mut HashSet<String>) -> Option<Value> {
     (had == 0 || !parts.is_empty()).then_some(value)
 }
 
-/// Images that a tool gave back follow its result.
+/// Removes known results, each with the images after it, which belong to the same tool call.
 fn only_new(parts: &mut Vec<Value>, open: &mut HashSet<String>) {
     let mut keep = true;
     parts.retain(|part| {

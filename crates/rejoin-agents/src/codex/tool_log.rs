@@ -1,23 +1,23 @@
-//! What the tools of a session did, in the order of their calls.
+//! Tool calls of a session with their results, in order.
 
 use rejoin_core::ToolNote;
 use serde_json::Value;
 
 use super::rollout::Call;
-use super::wire::one_line;
 use crate::session::ReadEntry;
+use crate::tool_note::one_line;
 
-/// Calls that change only the CLI's own list of things to do.
+/// Calls that only change the CLI's own to-do list.
 const ABOUT_NOTHING: &[&str] = &["update_plan"];
 const PATCH: &str = "apply_patch";
 
-/// Where the calls stand among the entries.
+/// Positions of the calls among the entries.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct ToolLog {
     calls: Vec<(usize, String)>,
 }
 
-impl Ledger {
+impl ToolLog {
     pub(super) fn call(&mut self, entries: &mut Vec<ReadEntry>, id: &str, call: &Call) {
         if ABOUT_NOTHING.contains(&call.name.as_str()) {
             return;
@@ -31,7 +31,7 @@ impl Ledger {
         }));
     }
 
-    /// The vendor searches by itself: there is no result.
+    /// Adds a web search. The vendor runs it, so there is no result.
     pub(super) fn search(entries: &mut Vec<ReadEntry>, payload: &Value) {
         let query = payload["action"]["query"].as_str().unwrap_or_default();
         entries.push(ReadEntry::Did(ToolNote {
@@ -42,7 +42,7 @@ impl Ledger {
         }));
     }
 
-    /// `said`: what the call gave back.
+    /// Marks a call as finished. `said` is its output.
     pub(super) fn ended(&self, entries: &mut [ReadEntry], id: &str, said: &str) {
         if let Some(note) = self.note(entries, id) {
             note.finished = true;
@@ -50,7 +50,8 @@ impl Ledger {
         }
     }
 
-    /// The CLI tells which files a patch changed: `item_completed`, before 0.100 `patch_apply_end`.
+    /// Sets the files that a patch changed, as reported by the CLI: `item_completed`, before 0.100
+    /// `patch_apply_end`.
     pub(super) fn patched(&self, entries: &mut [ReadEntry], id: &str, changes: &Value) {
         let Some(changes) = changes.as_object().filter(|changes| !changes.is_empty()) else {
             return;
@@ -71,12 +72,12 @@ impl Ledger {
         }
     }
 
-    /// Only so many entries are left.
+    /// Forgets the calls beyond the first `entries` entries.
     pub(super) fn cut(&mut self, entries: usize) {
         self.calls.retain(|(at, _)| *at < entries);
     }
 
-    /// Removes what was refused: nothing was done.
+    /// Removes refused calls, which did nothing.
     pub(super) fn without(self, entries: &mut Vec<ReadEntry>, refused: &[&String]) {
         for (at, id) in self.calls.into_iter().rev() {
             if refused.contains(&&id) {

@@ -1,44 +1,45 @@
-//! Lines that are written a second time. A CLI that resumes (1.0.128 to 2.1.20; not 2.1.31 and later)
-//! makes several messages of a prompt that has several blocks, and appends them with all that followed,
-//! under other ids. From 2.0.77 on they keep their times. What is written again never hangs off what was
-//! confirmed, but off what came before it.
+//! Detection of lines that the CLI writes a second time. When it resumes, a CLI of version 1.0.128
+//! to 2.1.20 (not 2.1.31 and later) splits a prompt of several blocks into several messages, and
+//! appends them together with all lines that followed, under new ids. From 2.0.77 on they keep
+//! their times. A repeated line never descends from the confirmed end, only from an earlier line.
 
 use rejoin_core::Version;
 
 use super::Node;
 use crate::session::ReadEntry;
 
-/// From here on nothing is written again: whatever looks so was said.
+/// First version that repeats no lines. In its sessions, a line that looks repeated is new.
 const MENDED: &str = "2.1.31";
 
-/// Does a CLI of this version write lines again?
+/// True if a CLI of this version writes lines a second time.
 pub(super) fn repeats(version: String) -> bool {
     Version(version).older_than(&Version(MENDED.to_owned()))
 }
 
-/// What was confirmed last, as it would be known again.
+/// Last confirmed turn, in a form that recognises its repetition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct LastTurn {
-    /// When: from the last prompt to the last message.
+    /// Times of the last prompt and of the last message.
     span: Option<(i64, i64)>,
-    /// The last message.
+    /// Fingerprint of the last message.
     answer: Option<String>,
 }
 
-/// What a line says that was said already.
+/// Kind of a repeated line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
-    /// The last message: what hangs off it follows from everything that was confirmed.
+pub(super) enum Repeat {
+    /// The last message: its descendants follow the confirmed end.
     Last,
     Earlier,
 }
 
-/// So that they are told from the ids beside them.
+/// Prefixes that distinguish these words of a cursor from the ids beside them.
 const TIMES: char = '@';
 const ANSWER: char = '#';
 
 impl LastTurn {
-    /// Of a branch, or what was known before where it says nothing new.
+    /// Determines the last turn of a branch. Returns `before` if the branch has no line that can be
+    /// repeated.
     pub(super) fn on<'a>(branch: impl Iterator<Item = &'a Node>, before: &Self) -> Self {
         let mut last = Self::default();
         for node in branch.filter(|node| node.spoken && node.repeats) {
@@ -55,7 +56,7 @@ impl LastTurn {
         last
     }
 
-    /// Takes a word of a cursor that is meant for it.
+    /// Parses a word of a cursor. Returns false if the word is not part of this type.
     pub(super) fn take(&mut self, word: &str) -> bool {
         if let Some(print) = word.strip_prefix(ANSWER) {
             self.answer = Some(print.to_owned());
@@ -68,31 +69,32 @@ impl LastTurn {
         true
     }
 
-    /// As a cursor has it.
+    /// Returns the words that store this value in a cursor.
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         let times = self.span.map(|(from, to)| format!("{TIMES}{from}-{to}"));
         let answer = self.answer.as_ref().map(|print| format!("{ANSWER}{print}"));
         times.into_iter().chain(answer)
     }
 
-    /// None: it says something new.
-    pub(super) fn has(&self, node: &Node) -> Option<Again> {
+    /// Checks for a line that repeats the last turn. None if the line is new.
+    pub(super) fn has(&self, node: &Node) -> Option<Repeat> {
         if !node.repeats {
             return None;
         }
         if self.answer.is_some() && self.answer == print(node) {
-            return Some(Again::Last);
+            return Some(Repeat::Last);
         }
         let at = node.at.filter(|_| node.spoken)?;
         match self.span? {
-            (_, to) if at == to && !node.asks() => Some(Again::Last),
-            (from, to) if (from..=to).contains(&at) => Some(Again::Earlier),
+            (_, to) if at == to && !node.asks() => Some(Repeat::Last),
+            (from, to) if (from..=to).contains(&at) => Some(Repeat::Earlier),
             _ => None,
         }
     }
 }
 
-/// Of an answer that its API has given an id: the same words under the same one.
+/// Returns a fingerprint of an answer with an API id: a hash of the id and the text. None without
+/// id or text.
 fn print(node: &Node) -> Option<String> {
     let (id, texts) = (
         node.message.as_ref().filter(|id| !id.is_empty())?,
@@ -103,7 +105,7 @@ fn print(node: &Node) -> Option<String> {
     (!texts.is_empty()).then(|| hash.chars().take(24).collect())
 }
 
-/// What an agent says in this line.
+/// Returns the texts of the agent in this line.
 pub(super) fn texts(node: &Node) -> Vec<&str> {
     let texts = node.entries.iter().filter_map(|entry| match entry {
         ReadEntry::Answer { text, .. } => Some(text.as_str()),
