@@ -1,46 +1,47 @@
 //! Accepts a message: one transaction, before anything is started for it.
 
-use std::fmt::Write as _;
-
 use rejoin_core::{
     AgentName, ConversationId, EventBody, Message, MessageId, MessageState, Role, Scope, TurnId,
+    hex,
 };
 use rejoin_store::{Conversation, HERE, NewConversation, NewMessage, NewTurn, StoredTurn, Tx};
 use serde_json::Value;
 
 use crate::Hub;
+use crate::active::ActiveTurn;
 use crate::change::Continues;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
-use crate::hold::Hold;
 use crate::lease::Lease;
 use crate::questions::LateAnswer;
-use crate::request::{TurnFlags, TurnRequest, check_model};
+use crate::request::{IfBusy, TurnFlags, TurnRequest, check_model};
 
-/// A message as it comes in.
+/// A message to be accepted.
 #[derive(Debug, Clone)]
 pub struct Incoming {
-    /// What its turn is called if it can be run at once: something waits for it under that name already.
+    /// Turn id to use if the turn can run at once. The caller has already started a shim under this
+    /// id.
     pub turn: Option<TurnId>,
     pub target: Target,
     pub text: String,
-    /// None: the agent of the newest turn, or `default_agent` in a new conversation.
+    /// `None`: the agent of the newest turn, or `default_agent` in a new conversation.
     pub agent: Option<AgentName>,
     pub default_agent: AgentName,
-    /// Where a new conversation lives, if its flags name no folder.
+    /// Working directory of a new conversation if `flags` name none.
     pub here: String,
     pub title: Option<String>,
     pub scope: Scope,
-    /// In a new conversation they become its own.
+    /// Options of the turn. A new conversation takes its folder and permission mode from them.
     pub flags: TurnFlags,
     pub request: TurnRequest,
     pub client_key: Option<String>,
-    pub refuse_if_busy: bool,
-    /// Refused if it would have to wait behind so many messages of the store. None: it waits.
+    pub if_busy: IfBusy,
+    /// Refuses the message if it would have to wait and the store already has this many queued
+    /// messages. `None`: no limit.
     pub queue_limit: Option<u64>,
-    /// Somebody said yes to going on with a conversation that asks.
+    /// True if the caller confirmed continuing a conversation whose policy is `ask`.
     pub confirmed: bool,
-    /// The message answers a question whose process is gone.
+    /// Set if the message answers a question whose process is gone.
     pub answers: Option<Box<LateAnswer>>,
 }
 
@@ -56,37 +57,41 @@ pub enum Target {
 pub struct Accepted {
     pub conversation: ConversationId,
     pub turn: TurnId,
-    /// The same key came before: this is that turn as it stands.
+    /// True if a turn with this idempotency key exists already; the other fields then describe that
+    /// turn.
     pub replayed: bool,
-    /// The conversation was made for this message.
+    /// True if the conversation was created for this message.
     pub created: bool,
-    /// Nothing else was to be run first, so the sender has it in hand already.
+    /// Set if no other turn had to run first; the sender then holds the turn already.
     pub claimed: Option<Box<Claimed>>,
 }
 
 const TITLE: usize = 60;
 
-/// Turns are in the order of their ids: one that was made before others were accepted is of no use.
+/// Returns true if `turn` sorts after every turn of the conversation. Turns run in the order of
+/// their ids, so an id that was generated before other turns were accepted cannot be used.
 async fn comes_last(tx: &mut Tx, turn: TurnId, c: ConversationId) -> Result<bool> {
-    let last = tx.last_turn(c).await?;
+    let last = tx.turns().last(c).await?;
     Ok(last.is_none_or(|last| last.id < turn))
 }
 
 impl Hub {
-    /// `holder`: who will run it, if nothing has to run before it; none: it is only queued.
+    /// Stores a message and its turn in one transaction. If nothing else of the conversation is
+    /// queued or running, `holder` claims the turn in the same transaction; without a holder it is
+    /// only queued.
     pub async fn accept(&self, incoming: &Incoming, holder: Option<&str>) -> Result<Accepted> {
         let now = self.clock.now();
         let mut tx = self.store.begin().await?;
         if let Some(key) = &incoming.client_key
-            && let Some(before) = tx.turn_by_key(&self.namespace, key).await?
+            && let Some(before) = tx.turns().by_key(&self.namespace, key).await?
         {
             return self.replay(&mut tx, &before, incoming, key).await;
         }
         let known = match &incoming.target {
             Target::New => None,
-            Target::Key(key) => tx.conversation_by_key(&self.namespace, key).await?,
+            Target::Key(key) => tx.conversations().by_key(&self.namespace, key).await?,
             Target::Conversation(id) => {
-                let found = tx.conversation(*id).await?;
+                let found = tx.conversations().get(*id).await?;
                 let found = found.filter(|c| *c.namespace == *self.namespace);
                 let found = found.ok_or_else(|| no_conversation(*id))?;
                 Some(found)
@@ -104,26 +109,29 @@ impl Hub {
         if !created {
             may_continue(&mut tx, &conversation, incoming.confirmed).await?;
         }
-        let busy = !created && tx.is_busy(conversation.id).await?;
-        if incoming.refuse_if_busy && busy {
+        let busy = !created && tx.turns().is_busy(conversation.id).await?;
+        if incoming.if_busy == IfBusy::Fail && busy {
             return Err(Error::Busy);
         }
         let agent = incoming
             .agent
             .clone()
             .unwrap_or_else(|| conversation.agent.clone());
-        let wishes = &incoming.request;
+        let asked = &incoming.request;
         let mut request =
-            settle_request(&mut tx, &incoming.flags, wishes, &conversation, &agent).await?;
+            settle_request(&mut tx, &incoming.flags, asked, &conversation, &agent).await?;
         self.may_run(&agent, &request)?;
+        if let Some(tier) = &mut request.tier {
+            tier.ceiling = self.ceiling;
+        }
         request.digest = (incoming.client_key.as_ref()).map(|_| digest_of(&incoming.text));
         let holder = holder.filter(|_| !busy);
-        if conversation.opened_by.is_some() && incoming.refuse_if_busy {
+        if conversation.opened_by.is_some() && incoming.if_busy == IfBusy::Fail {
             return Err(Error::Busy);
         }
         let holder = holder.filter(|_| conversation.opened_by.is_none());
         if let Some(most) = incoming.queue_limit.filter(|_| holder.is_none())
-            && tx.queued().await? >= most
+            && tx.turns().count_queued().await? >= most
         {
             return Err(Error::QueueFull { most });
         }
@@ -149,37 +157,42 @@ impl Hub {
             now,
         };
         let placed = match holder {
-            Some(_) => Some(tx.add_placed(&new).await?),
+            Some(_) => Some(tx.messages().add_placed(&new).await?),
             None => {
-                tx.accept_message(&new).await?;
+                tx.messages().accept(&new).await?;
                 None
             }
         };
-        tx.add_turn(&NewTurn {
-            id: turn,
-            conversation: conversation.id,
-            message,
-            agent: &agent,
-            request: to_json(&request)?,
-            client_key: incoming.client_key.as_deref(),
-            machine: &self.machine,
-            holder,
-            now,
-        })
-        .await?;
-        tx.touch_conversation(conversation.id, &agent, &request.workdir, now)
+        tx.turns()
+            .add(&NewTurn {
+                id: turn,
+                conversation: conversation.id,
+                message,
+                agent: &agent,
+                request: to_json(&request)?,
+                client_key: incoming.client_key.as_deref(),
+                machine: &self.machine,
+                holder,
+                now,
+            })
+            .await?;
+        self.begin_chain(&mut tx, turn, &request).await?;
+        tx.conversations()
+            .touch(conversation.id, &agent, &request.workdir, now)
             .await?;
         let event = EventBody::TurnAccepted {
             message_id: message,
         };
-        tx.add_events(conversation.id, turn, now, &[event]).await?;
+        tx.events()
+            .add(conversation.id, turn, now, &[event])
+            .await?;
         let id = conversation.id;
         let lease = match holder {
             Some(holder) => self.first_lease(&mut tx, turn, holder).await?,
             None => Lease::default(),
         };
-        let hold = Hold::new(turn);
-        let claimed = match (placed, tx.turn(turn).await?) {
+        let active = ActiveTurn::new(turn);
+        let claimed = match (placed, tx.turns().get(turn).await?) {
             (Some(message), Some(turn)) => Some(Box::new(Claimed {
                 turn,
                 conversation,
@@ -189,7 +202,7 @@ impl Hub {
                 taken_from: None,
                 lease,
                 since: Some(self.clock.since_boot()),
-                hold,
+                active,
             })),
             _ => None,
         };
@@ -203,8 +216,9 @@ impl Hub {
         })
     }
 
-    /// A replay returns the same turn and never runs again; another message under the key is refused.
-    /// What became of message and conversation since does not matter.
+    /// Returns the turn that an earlier request created under the same key; it never runs again.
+    /// Refuses another text or another conversation under the key. Later changes to message and
+    /// conversation do not matter.
     async fn replay(
         &self,
         tx: &mut Tx,
@@ -215,14 +229,13 @@ impl Hub {
         let asked: Option<TurnRequest> = serde_json::from_value(before.request.clone()).ok();
         let same_text = match asked.and_then(|asked| asked.digest) {
             Some(digest) => digest == digest_of(&incoming.text),
-            None => {
-                (tx.message(before.message).await?).is_some_and(|m| m.message.text == incoming.text)
-            }
+            None => (tx.messages().get(before.message).await?)
+                .is_some_and(|m| m.message.text == incoming.text),
         };
         let target = match &incoming.target {
             Target::New => None,
-            Target::Conversation(id) => tx.conversation(*id).await?,
-            Target::Key(key) => tx.conversation_by_key(&self.namespace, key).await?,
+            Target::Conversation(id) => tx.conversations().get(*id).await?,
+            Target::Key(key) => tx.conversations().by_key(&self.namespace, key).await?,
         };
         let same_target = match target {
             Some(found) => led_on(tx, found).await?.id == before.conversation,
@@ -272,14 +285,16 @@ impl Hub {
             parent: None,
             now,
         };
-        tx.add_conversation(&new).await?;
-        tx.conversation(id)
+        tx.conversations().add(&new).await?;
+        tx.conversations()
+            .get(id)
             .await?
             .ok_or_else(|| Error::Internal("a new conversation is gone".into()))
     }
 }
 
-/// The first turn with an agent settles model and tools for it.
+/// Resolves the options of a turn against its conversation. The first turn with an agent fixes the
+/// agent's model and tools.
 pub(crate) async fn settle_request(
     tx: &mut Tx,
     flags: &TurnFlags,
@@ -289,22 +304,25 @@ pub(crate) async fn settle_request(
 ) -> Result<TurnRequest> {
     check_model(flags.model.as_deref())?;
     check_model(flags.default_model.as_deref())?;
-    if !c.settings.contains_key(agent.as_str()) {
+    // A tier is of one turn, so it fixes nothing.
+    if flags.tier.is_none() && !c.settings.contains_key(agent.as_str()) {
         let mut settings = c.settings.clone();
         settings.insert(agent.to_string(), flags.settled());
-        tx.set_agent_settings(c.id, &settings).await?;
+        tx.conversations()
+            .set_agent_settings(c.id, &settings)
+            .await?;
     }
     Ok(flags.over(c, agent, request))
 }
 
-/// Holds a new turn to the conversation's own policy.
+/// Refuses a new turn that the conversation's `continues` policy does not allow.
 pub(crate) async fn may_continue(tx: &mut Tx, c: &Conversation, confirmed: bool) -> Result<()> {
     let asks = c.continues == Continues::Ask.as_str() && !confirmed;
     let never = c.continues == Continues::Never.as_str();
     if !asks && !never {
         return Ok(());
     }
-    let handle = tx.short_handle(&c.handle).await?;
+    let handle = tx.conversations().short_handle(&c.handle).await?;
     Err(if never {
         Error::NeverContinues(handle)
     } else {
@@ -312,11 +330,12 @@ pub(crate) async fn may_continue(tx: &mut Tx, c: &Conversation, confirmed: bool)
     })
 }
 
-/// The conversation that this one was merged into, and that one, and so on.
+/// Follows merges: returns the conversation into which `c` was merged, over any number of steps.
 pub(crate) async fn led_on(tx: &mut Tx, mut c: Conversation) -> Result<Conversation> {
     while let Some(next) = c.redirect_to {
         c = tx
-            .conversation(next)
+            .conversations()
+            .get(next)
             .await?
             .ok_or_else(|| no_conversation(next))?;
     }
@@ -327,7 +346,7 @@ fn no_conversation(id: ConversationId) -> Error {
     Error::NotFound(format!("there is no conversation {id}"))
 }
 
-/// Stands for what was sent, whatever the message says later.
+/// Digest of the text as sent, independent of later edits of the message.
 fn digest_of(text: &str) -> String {
     let message = Message {
         id: MessageId::nil(),
@@ -339,11 +358,7 @@ fn digest_of(text: &str) -> String {
         state: MessageState::Ok,
         trail: vec![],
     };
-    let bytes = message.digest().0;
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&message.digest().0)
 }
 
 pub(crate) fn title_of(text: &str) -> String {
@@ -385,14 +400,14 @@ mod tests {
             flags: TurnFlags::default(),
             request: TurnRequest::default(),
             client_key: None,
-            refuse_if_busy: false,
+            if_busy: IfBusy::Wait,
             queue_limit: None,
             confirmed: true,
             answers: None,
         }
     }
 
-    /// Whatever was made ahead, turns stand in the order in which they were accepted.
+    /// Turns are in the order in which they were accepted, even if an id was generated ahead.
     #[tokio::test]
     async fn ids_in_the_order_of_acceptance() {
         let dir = tempfile::tempdir().unwrap();
@@ -408,7 +423,7 @@ mod tests {
         let ahead = hub.clock.turn_id().unwrap();
         let first = hub.accept(&message(Some(ahead)), Some("me")).await.unwrap();
         assert_eq!(first.turn, ahead);
-        // While something runs it is only queued: nothing waits for it.
+        // While another turn runs, the message is only queued, so the prepared id is not used.
         let second = hub
             .accept(&message(Some(earlier)), Some("me"))
             .await

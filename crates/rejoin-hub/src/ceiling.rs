@@ -6,7 +6,7 @@
 use std::fmt;
 
 use rejoin_agents::reach;
-use rejoin_core::{AgentName, Envelope, PermissionMode};
+use rejoin_core::{AgentName, PermissionMode, Permissions};
 use rejoin_store::{Conversation, StoredTurn};
 
 use crate::Hub;
@@ -15,7 +15,7 @@ use crate::request::TurnRequest;
 
 /// The part of a request that exceeds a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beyond {
+pub enum LimitedPart {
     Turn,
     Conversation,
     Tools,
@@ -25,8 +25,8 @@ pub enum Beyond {
     Token,
 }
 
-impl Beyond {
-    /// The next step of a caller with that ceiling.
+impl LimitedPart {
+    /// Returns advice for a caller with that ceiling.
     pub fn advice(self, needs: PermissionMode, ceiling: PermissionMode) -> String {
         let token = format!("rejoin token create NAME --max-permission {needs}");
         match self {
@@ -45,7 +45,7 @@ impl Beyond {
     }
 }
 
-impl fmt::Display for Beyond {
+impl fmt::Display for LimitedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Turn => "this turn",
@@ -65,10 +65,10 @@ impl Hub {
     /// `keep_background` and `raw` count as `full`: a process that outlives its turn, and a command file of
     /// the repository that permits tools, are held by no mode.
     pub(crate) fn may_run(&self, agent: &AgentName, request: &TurnRequest) -> Result<()> {
-        self.may_use(agent, &request.envelope, Beyond::Turn)?;
+        self.may_use(agent, &request.permissions, LimitedPart::Turn)?;
         for (asked, what) in [
-            (request.keep_background, Beyond::Background),
-            (request.raw, Beyond::Raw),
+            (request.keep_background, LimitedPart::Background),
+            (request.raw, LimitedPart::Raw),
         ] {
             if asked {
                 self.may(what, PermissionMode::Full)?;
@@ -81,33 +81,39 @@ impl Hub {
     pub(crate) fn may_steer(&self, turn: &StoredTurn) -> Result<()> {
         match serde_json::from_value(turn.request.clone()) {
             Ok(request) => self.may_run(&turn.agent, &request),
-            Err(_) => self.may(Beyond::Turn, PermissionMode::Full),
+            Err(_) => self.may(LimitedPart::Turn, PermissionMode::Full),
         }
     }
 
     /// Refuses a conversation whose next turn, with any of its agents, would do more than the caller may
     /// ask for.
     pub(crate) fn may_have(&self, c: &Conversation) -> Result<()> {
-        self.may(Beyond::Conversation, c.permission)?;
+        self.may(LimitedPart::Conversation, c.permission)?;
         for (agent, settings) in &c.settings {
-            let envelope = Envelope {
+            let permissions = Permissions {
                 mode: c.permission,
                 tools: settings.tools.clone(),
                 deny_tools: vec![],
+                commands: false,
             };
-            let needs = reach(agent, &envelope);
-            self.may(Beyond::Tools, needs)?;
+            let needs = reach(agent, &permissions);
+            self.may(LimitedPart::Tools, needs)?;
         }
         Ok(())
     }
 
-    fn may_use(&self, agent: &AgentName, envelope: &Envelope, what: Beyond) -> Result<()> {
-        self.may(what, envelope.mode)?;
-        self.may(Beyond::Tools, reach(agent.as_str(), envelope))
+    fn may_use(
+        &self,
+        agent: &AgentName,
+        permissions: &Permissions,
+        what: LimitedPart,
+    ) -> Result<()> {
+        self.may(what, permissions.mode)?;
+        self.may(LimitedPart::Tools, reach(agent.as_str(), permissions))
     }
 
-    /// Refuses what needs more than the ceiling.
-    pub fn may(&self, what: Beyond, needs: PermissionMode) -> Result<()> {
+    /// Refuses an action that needs a wider permission mode than the ceiling.
+    pub fn may(&self, what: LimitedPart, needs: PermissionMode) -> Result<()> {
         match self.ceiling {
             Some(ceiling) if needs.exceeds(ceiling) => Err(Error::AboveCeiling {
                 what,
@@ -126,7 +132,7 @@ mod tests {
     use rejoin_store::Store;
 
     use super::*;
-    use crate::{Clock, Doing, Incoming, Target, TurnFlags};
+    use crate::{ChangeMode, Clock, IfBusy, Incoming, Target, TurnFlags};
 
     /// A queued message runs with the permissions of its sender, so a caller below them must not reword it.
     #[tokio::test]
@@ -156,7 +162,7 @@ mod tests {
             },
             request: TurnRequest::default(),
             client_key: None,
-            refuse_if_busy: false,
+            if_busy: IfBusy::Wait,
             queue_limit: None,
             confirmed: true,
             answers: None,
@@ -169,15 +175,15 @@ mod tests {
             ..owner.clone()
         };
         let message = async |turn| {
-            let found = owner.store.read().await.unwrap().turn(turn).await;
+            let found = owner.store.read().await.unwrap().turns().get(turn).await;
             found.unwrap().unwrap().message
         };
         let edited = caller
-            .edit(message(first.turn).await, "x", Doing::Now)
+            .edit(message(first.turn).await, "x", ChangeMode::Now)
             .await;
         assert!(edited.is_ok(), "{edited:?}");
         let refused = caller
-            .edit(message(second.turn).await, "x", Doing::Now)
+            .edit(message(second.turn).await, "x", ChangeMode::Now)
             .await;
         assert!(
             matches!(refused, Err(Error::AboveCeiling { .. })),

@@ -1,8 +1,9 @@
-//! What every change of a history has in common: one transaction, nothing of the conversation
-//! running, and an answer to the question which agents' sessions it affects.
+//! Common steps of every change to a history: one transaction, no running turn, and a report of the
+//! agents whose sessions it affects.
 //!
-//! No session is touched. What an agent's session has seen is a value; whether that is still the
-//! value of a prefix of the history is asked before and after, and that is all.
+//! A change touches no session. The history that a session has seen is stored as a scope value.
+//! Before and after the change, the hub only asks if that value still belongs to a prefix of the
+//! history.
 
 mod edit;
 mod fork;
@@ -14,40 +15,40 @@ mod undo;
 use std::collections::BTreeMap;
 
 use rejoin_core::{
-    AgentName, Altered, ConversationId, EventBody, MessageId, PinId, PinState, Reason, ScopeValue,
-    TurnId,
+    AgentName, ConversationId, EventBody, HistoryChange, MessageId, PinId, PinState, Reason,
+    ScopeValue, TurnId,
 };
 use rejoin_store::{Change as StoredChange, Conversation, Read, Tx};
 use serde::{Deserialize, Serialize};
 
-pub use fork::{ForkView, ForkWish};
+pub use fork::{ForkRequest, ForkView};
 pub use merge::Merged;
-pub use retry::Again;
-pub use settings::{Continues, Wish};
+pub use retry::RetryOptions;
+pub use settings::{Continues, Setting};
 
 use crate::Hub;
 use crate::accept::to_json;
 use crate::error::{Error, Result};
 
-/// Is it to be done, or only shown?
+/// Selects between making a change and showing its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum ChangeMode {
     Now,
     /// `--dry-run`
     Later,
 }
 
-/// What a change came to, or would.
+/// The result of a change, or its preview.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Changed {
     pub conversation_id: ConversationId,
     pub message_id: Option<MessageId>,
     pub removed: Vec<MessageId>,
-    /// Those that are in the history again.
+    /// Messages that are in the history again.
     pub restored: Vec<MessageId>,
     pub affected: Vec<Affected>,
-    /// What could not be as it was before.
+    /// A note on parts that could not be restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Which kind of change it was; with `undo`, the one that was taken back.
@@ -61,7 +62,7 @@ pub struct Changed {
 pub struct Affected {
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub agent: AgentName,
-    /// Can one of its sessions serve the next turn, as far as the history goes?
+    /// True if one of the agent's sessions can serve the next turn, as far as the history goes.
     pub usable: bool,
     pub was_usable: bool,
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
@@ -69,7 +70,7 @@ pub struct Affected {
     pub epoch: i64,
 }
 
-/// What takes a change back.
+/// Data that `undo` needs to revert a change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 enum Undo {
@@ -78,11 +79,11 @@ enum Undo {
         text: String,
         edited: bool,
     },
-    /// Everything from a place on was removed.
+    /// Removal of every message from position `from` on.
     Cut {
         from: i64,
         removed: Vec<MessageId>,
-        retried: Option<retry::Retried>,
+        retried: Option<retry::RetriedMessage>,
     },
     Merge(merge::Undo),
     Reset {
@@ -91,29 +92,29 @@ enum Undo {
     Settings(settings::Before),
 }
 
-/// What each agent sees that ever had a session.
+/// Scope of each agent that ever had a session.
 type Sight = BTreeMap<AgentName, Seeing>;
 
 #[derive(Clone, Copy)]
 struct Seeing {
     value: ScopeValue,
-    /// It has a session that was not retired.
+    /// True if the agent has a session that is not retired.
     session: bool,
-    /// One of its sessions has seen a prefix of that.
+    /// True if one of the agent's sessions has seen a prefix of its scope.
     usable: bool,
 }
 
-/// A change in the making.
+/// A change in progress.
 struct Change {
     tx: Tx,
     conversation: Conversation,
     before: Sight,
 }
 
-/// A change that is made, but not yet kept.
+/// A change that was applied in the transaction but not committed.
 struct Made {
     kind: &'static str,
-    /// None: there is nothing to take back.
+    /// `None`: the change cannot be reverted, or changed nothing.
     undo: Option<Undo>,
     message: Option<MessageId>,
     removed: Vec<MessageId>,
@@ -121,8 +122,8 @@ struct Made {
 }
 
 impl Hub {
-    /// Nothing of the conversation may be running: a turn would answer to a history that is not
-    /// there any more.
+    /// Starts a change. Fails while a turn of the conversation runs: that turn would answer a
+    /// history that no longer exists.
     async fn begin_change(&self, c: ConversationId) -> Result<Change> {
         let mut tx = self.store.begin().await?;
         let conversation = must_be_idle(&mut tx, c).await?;
@@ -134,21 +135,23 @@ impl Hub {
         })
     }
 
-    async fn end_change(&self, change: Change, made: Made, doing: Doing) -> Result<Changed> {
+    async fn end_change(&self, change: Change, made: Made, doing: ChangeMode) -> Result<Changed> {
         let Change {
             mut tx,
             conversation,
             before,
         } = change;
         let (c, now) = (conversation.id, self.clock.now());
-        // A setting may have changed with it.
-        let conversation = tx.conversation(c).await?.ok_or_else(gone)?;
+        let was = conversation;
+        // The change may have altered a setting, such as the scope.
+        let conversation = tx.conversations().get(c).await?.ok_or_else(gone)?;
+        let fields = settings::Before::of(&was, &conversation).fields();
         let after = sight(&mut tx, &conversation).await?;
         let mut affected = vec![];
         for (agent, now) in after {
             let was = before.get(&agent);
             if was.is_none_or(|was| was.value != now.value) {
-                tx.bump_epoch(c, &agent).await?;
+                tx.binaries().bump_epoch(c, &agent).await?;
             }
             let usable = now.usable;
             if !now.session {
@@ -158,20 +161,27 @@ impl Hub {
                 usable,
                 was_usable: was.is_some_and(|was| was.usable),
                 reason: (!usable).then_some(Reason::HistoryChanged),
-                epoch: tx.epoch(c, &agent).await?,
+                epoch: tx.binaries().epoch(c, &agent).await?,
                 agent,
             });
         }
         if let Some(undo) = &made.undo {
-            tx.add_change(c, made.kind, &to_json(undo)?, now).await?;
+            tx.changes().add(c, made.kind, &to_json(undo)?, now).await?;
         }
         let event = EventBody::HistoryChanged {
             change: made.kind.to_owned(),
             affected: to_json(&affected)?,
+            message_id: made.message,
+            removed: made.removed.clone(),
+            restored: made.restored.clone(),
         };
-        tx.add_events(c, TurnId::nil(), now, &[event]).await?;
-        tx.stamp_conversation(c, now).await?;
-        if doing == Doing::Now {
+        let mut events = vec![event];
+        if !fields.is_empty() {
+            events.push(EventBody::changed(fields));
+        }
+        tx.events().add(c, TurnId::nil(), now, &events).await?;
+        tx.conversations().stamp(c, now).await?;
+        if doing == ChangeMode::Now {
             tx.commit().await?;
         }
         Ok(Changed {
@@ -182,16 +192,20 @@ impl Hub {
             affected,
             note: None,
             change: made.kind.to_owned(),
-            dry_run: doing == Doing::Later,
+            dry_run: doing == ChangeMode::Later,
         })
     }
 }
 
-/// The conversation, if nobody is at it.
+/// Returns the conversation. Fails if a turn of it runs, or if it is open in an agent's terminal
+/// interface.
 async fn must_be_idle(tx: &mut Tx, c: ConversationId) -> Result<Conversation> {
-    let conversation = tx.conversation(c).await?.ok_or_else(gone)?;
-    let handle = tx.short_handle(&conversation.handle).await?;
-    if tx.unfinished_turn(c).await?.is_some() || tx.queued_in_place(c).await? {
+    let conversation = tx.conversations().get(c).await?.ok_or_else(gone)?;
+    let handle = tx
+        .conversations()
+        .short_handle(&conversation.handle)
+        .await?;
+    if tx.turns().unfinished(c).await?.is_some() || tx.changes().queued_in_place(c).await? {
         return Err(Error::Running(handle));
     }
     if conversation.opened_by.is_some() {
@@ -202,20 +216,23 @@ async fn must_be_idle(tx: &mut Tx, c: ConversationId) -> Result<Conversation> {
 
 async fn sight(tx: &mut Tx, conversation: &Conversation) -> Result<Sight> {
     let (c, scope) = (conversation.id, conversation.scope);
-    let before = tx.last_seq(c).await? + 1;
+    let before = tx.history().last_seq(c).await? + 1;
     let mut sight = Sight::new();
-    for agent in tx.agents_with_sessions(c).await? {
-        let state = tx.scope_before(c, scope, &agent, before).await?;
+    for agent in tx.pins().agents_with_sessions(c).await? {
+        let state = tx.history().scope_before(c, scope, &agent, before).await?;
         let mut seeing = Seeing {
             value: state.value,
             session: false,
             usable: false,
         };
-        for stored in tx.pins_of(c, &agent).await? {
+        for stored in tx.pins().of(c, &agent).await? {
             let retired = matches!(stored.state, PinState::Retired(_));
             if let Some(pin) = stored.pin.filter(|_| !retired) {
                 let seen = pin.seen;
-                let today = tx.value_through(c, scope, &state, seen.last_seq).await?;
+                let today = tx
+                    .history()
+                    .value_through(c, scope, &state, seen.last_seq)
+                    .await?;
                 seeing.session = true;
                 seeing.usable |= today == Some(seen.value);
             }
@@ -225,14 +242,17 @@ async fn sight(tx: &mut Tx, conversation: &Conversation) -> Result<Sight> {
     Ok(sight)
 }
 
-/// Where a change of the history begins, if it is one.
-pub(crate) async fn altered(read: &mut Read, change: &StoredChange) -> Result<Option<Altered>> {
+/// Returns the position at which a change altered the history, or `None` if it did not.
+pub(crate) async fn altered(
+    read: &mut Read,
+    change: &StoredChange,
+) -> Result<Option<HistoryChange>> {
     Ok(match serde_json::from_value(change.body.clone()) {
         Ok(Undo::Edit { message, .. }) => {
-            let stored = read.message(message).await?;
-            stored.map(|m| Altered::Edited(m.message.seq))
+            let stored = read.messages().get(message).await?;
+            stored.map(|m| HistoryChange::Edited(m.message.seq))
         }
-        Ok(Undo::Cut { from, .. }) => Some(Altered::Removed(from)),
+        Ok(Undo::Cut { from, .. }) => Some(HistoryChange::Removed(from)),
         Ok(Undo::Merge(_) | Undo::Reset { .. } | Undo::Settings(_)) | Err(_) => None,
     })
 }

@@ -1,4 +1,4 @@
-//! Time and randomness enter here, and nowhere else.
+//! The only source of time and randomness.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ impl Clock {
         jiff::Timestamp::now().as_microsecond()
     }
 
-    /// Since the machine was started; goes on while it sleeps, and nobody sets it.
+    /// Time since the machine booted. Counts while it sleeps, and setting the clock does not change
+    /// it.
     pub fn since_boot(self) -> Duration {
         let clock = nix::time::ClockId::CLOCK_BOOTTIME;
         nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
@@ -52,14 +53,14 @@ impl Clock {
             .map(|(ms, random)| QuestionId::from_parts(ms, random))
     }
 
-    /// Nobody can guess it.
+    /// Generates 32 random bytes for a secret.
     pub fn secret(self) -> Result<[u8; 32]> {
         let mut bytes = [0; 32];
         fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A random UUID (version 4), as the CLIs expect their session and line ids.
+    /// Generates a random UUID (version 4), as the CLIs expect their session and line ids.
     pub fn foreign_id(self) -> Result<SessionId> {
         let mut bytes = [0; 16];
         fill(&mut bytes)?;
@@ -88,7 +89,13 @@ fn fill(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|e| Error::Internal(format!("no random numbers: {e}")))
 }
 
-/// Microseconds as people and JSON read them.
+/// Parses a time in RFC 3339. Returns microseconds since 1970.
+pub fn micros_of(text: &str) -> Option<i64> {
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some(at.as_microsecond())
+}
+
+/// Formats microseconds since 1970 as RFC 3339.
 pub fn rfc3339(micros: i64) -> String {
     jiff::Timestamp::from_microsecond(micros)
         .map_or_else(|_| micros.to_string(), |t| format!("{t:.3}"))

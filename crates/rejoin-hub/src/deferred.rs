@@ -1,5 +1,5 @@
-//! Turns whose agent has put a question off and ended: they wait without a process, in nobody's hands,
-//! and go on wherever they are taken up once the question is answered.
+//! Deferred turns: the agent postponed a question and its process ended. They wait without a
+//! process or a holder, and continue on any machine once the question is answered.
 
 use rejoin_core::{
     Context, Cost, EventBody, FileMark, Micros, PinId, ToolNote, TurnId, Usage, Verdict,
@@ -14,46 +14,46 @@ use crate::error::Result;
 use crate::progress::AttemptPlan;
 use crate::{Hub, fault};
 
-/// What such an attempt is called.
+/// Status of a deferred attempt.
 pub const DEFERRED: &str = "deferred";
 
 const RESTS: &str =
     "nobody answered in time: its process has ended, and the question waits without it";
 
-/// What the runs of a turn came to that ended with a question.
+/// Accumulated results of the runs of a turn that ended with a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SoFar {
-    /// The call that was put off.
+pub struct EarlierRuns {
+    /// Id of the postponed tool call.
     pub call: String,
-    /// How often that very call was put off.
+    /// Number of times this call was postponed.
     pub times: u32,
-    /// The session as the last of them left it.
+    /// Session files as the last run left them.
     pub file: FileMark,
     pub text: String,
     pub trail: Vec<ToolNote>,
-    /// Calls among these that still wait for a person.
+    /// Calls in `trail` that still wait for a person.
     #[serde(default)]
     pub withheld: Vec<ToolNote>,
     pub tools_run: u64,
     pub denied: Vec<Value>,
-    /// The turn's own.
+    /// Usage of this turn alone.
     pub usage: Option<Usage>,
-    /// None: unknown.
+    /// `None`: unknown.
     pub cost: Option<Micros>,
-    /// What the session had counted by then, in its CLI's own books.
+    /// Cost and usage that the CLI had counted for the whole session.
     pub total: Option<Micros>,
     pub counted: Option<Usage>,
     pub context: Option<Context>,
     pub compacted: bool,
 }
 
-impl SoFar {
+impl EarlierRuns {
     pub fn cost(&self) -> Cost {
         self.cost.map_or(Cost::Unknown, Cost::Known)
     }
 }
 
-/// A run that goes on from there.
+/// Parameters of the attempt that continues a deferred turn.
 #[derive(Debug, Clone)]
 pub struct BeginAgain<'a> {
     pub n: i64,
@@ -61,23 +61,26 @@ pub struct BeginAgain<'a> {
     pub prompt_id: &'a str,
     pub pin: PinId,
     pub plan: &'a AttemptPlan,
-    /// For people.
+    /// Notice for people.
     pub told: String,
 }
 
 impl Hub {
-    /// Ends an attempt with its question, and lets the turn go: it is anybody's once that is answered.
+    /// Ends an attempt as deferred and releases the turn. Any process may claim it once the
+    /// question is answered.
     pub async fn defer(&self, claimed: &Claimed, n: i64, plan: &AttemptPlan) -> Result<()> {
         let (turn, conversation) = (claimed.turn.id, claimed.conversation.id);
         let mut tx = self.store.begin().await?;
-        tx.holds(turn, claimed.turn.fence).await?;
-        tx.end_attempt(turn, n, DEFERRED, Some(plan.session.as_str()))
+        tx.turns().check_fence(turn, claimed.turn.fence).await?;
+        tx.attempts()
+            .end(turn, n, DEFERRED, Some(plan.session.as_str()))
             .await?;
-        tx.replan_attempt(turn, n, &to_json(plan)?).await?;
-        tx.let_go_turn(turn, claimed.turn.fence).await?;
-        tx.place_turn(turn, None, None).await?;
+        tx.attempts().replan(turn, n, &to_json(plan)?).await?;
+        tx.turns().release(turn, claimed.turn.fence).await?;
+        tx.leases().set_place(turn, None, None).await?;
         let event = EventBody::notice(RESTS);
-        tx.add_events(conversation, turn, self.clock.now(), &[event])
+        tx.events()
+            .add(conversation, turn, self.clock.now(), &[event])
             .await?;
         fault::point("before_deferred");
         tx.commit().await?;
@@ -85,17 +88,18 @@ impl Hub {
         Ok(())
     }
 
-    /// Does its newest attempt end with a question?
+    /// Returns true if the newest attempt of the turn is deferred.
     pub async fn is_deferred(&self, turn: TurnId) -> Result<bool> {
-        let attempts = self.store.read().await?.attempts(turn).await?;
+        let attempts = self.store.read().await?.attempts().of(turn).await?;
         Ok(attempts.last().is_some_and(is_deferred))
     }
 
-    /// Writes ahead that the turn goes on in a new process; its session is the turn's still.
+    /// Records that the turn continues in a new process, before that starts. The session still
+    /// belongs to the turn.
     pub async fn begin_again(&self, claimed: &Claimed, begin: &BeginAgain<'_>) -> Result<()> {
         let turn = claimed.turn.id;
         let mut tx = self.store.begin().await?;
-        tx.holds(turn, claimed.turn.fence).await?;
+        tx.turns().check_fence(turn, claimed.turn.fence).await?;
         let attempt = Attempt {
             n: begin.n,
             verdict: begin.verdict,
@@ -107,32 +111,36 @@ impl Hub {
             plan: to_json(begin.plan)?,
             spool: 0,
         };
-        tx.add_attempt(turn, &attempt).await?;
+        tx.attempts().add(turn, &attempt).await?;
         let event = EventBody::notice(begin.told.clone());
         let (conversation, now) = (claimed.conversation.id, self.clock.now());
-        tx.add_events(conversation, turn, now, &[event]).await?;
+        tx.events().add(conversation, turn, now, &[event]).await?;
         Ok(tx.commit().await?)
     }
 
-    /// Of that nothing was started: the turn is again as it was before.
+    /// Deletes an attempt for which no process was started. The turn is deferred again.
     pub async fn take_back_attempt(&self, claimed: &Claimed, n: i64) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
-        tx.forget_attempt(claimed.turn.id, n).await?;
+        tx.turns()
+            .check_fence(claimed.turn.id, claimed.turn.fence)
+            .await?;
+        tx.attempts().forget(claimed.turn.id, n).await?;
         Ok(tx.commit().await?)
     }
 
-    /// The agent never heard the answer to this call, and cannot any more: it is open again, for as long
-    /// as it takes to say that whoever asked is gone.
+    /// Reopens the question of a call whose answer the agent never received and no longer can. It
+    /// stays open only until it is marked `gone`.
     pub async fn unheard(&self, claimed: &Claimed, call: &str) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
-        tx.reopen_question(claimed.turn.id, call).await?;
+        tx.turns()
+            .check_fence(claimed.turn.id, claimed.turn.fence)
+            .await?;
+        tx.questions().reopen(claimed.turn.id, call).await?;
         Ok(tx.commit().await?)
     }
 }
 
-/// It ended with a question.
+/// Returns true if the attempt ended with a question.
 pub fn is_deferred(attempt: &Attempt) -> bool {
     attempt.status == DEFERRED
 }

@@ -1,8 +1,8 @@
-//! What the hub cannot do, by what the caller can do about it.
+//! Errors of the hub, grouped by the action that a caller can take.
 
 use rejoin_core::{ConversationId, PermissionMode};
 
-use crate::ceiling::Beyond;
+use crate::ceiling::LimitedPart;
 use crate::questions::LateAnswer;
 
 #[derive(Debug, thiserror::Error)]
@@ -13,12 +13,12 @@ pub enum Error {
     NotFound(String),
     #[error("the queue is full: {most} messages wait already")]
     QueueFull { most: u64 },
-    /// The conversation is there.
+    /// The conversation exists, but not this message.
     #[error("{handle} {what}")]
     NoMessage { handle: String, what: String },
     #[error("there is no conversation yet")]
     NoneYet,
-    /// The handle or prefix names several.
+    /// The handle or prefix matches several conversations.
     #[error("`{text}` could be {choices}")]
     Ambiguous { text: String, choices: String },
     /// A turn of the conversation is running or queued.
@@ -26,56 +26,60 @@ pub enum Error {
     Busy,
     #[error("the key `{0}` was used before with another message")]
     KeyReused(String),
-    /// Its policy is `ask`, and nobody has said yes; its handle.
+    /// The conversation's policy is `ask` and the caller did not confirm. Holds its handle.
     #[error("{0} is set to ask before it is continued")]
     MustConfirm(String),
-    /// Its policy is `never`; its handle.
+    /// The conversation's policy is `never`. Holds its handle.
     #[error("{0} is set never to be continued")]
     NeverContinues(String),
-    /// More than the caller may ask for.
+    /// The supervisor does not allow the climb. Holds the evidence of the check that failed.
+    #[error("the climb is refused: {0}")]
+    ClimbRefused(String),
+    /// The request needs more permissions than the caller may ask for.
     #[error("{what} needs the permission {needs}, and your ceiling is {ceiling}")]
     AboveCeiling {
-        what: Beyond,
+        what: LimitedPart,
         needs: PermissionMode,
         ceiling: PermissionMode,
     },
-    /// A change of the history needs it to be idle; its handle.
+    /// A change of the history needs an idle conversation. Holds its handle.
     #[error("a turn of {0} is running")]
     Running(String),
     #[error("{0} is open in the agent's own terminal interface")]
     Opened(String),
-    /// Only what a user said can be run again; the message that it answers.
+    /// Only a user's message can be retried. `to` is the message that this one answers.
     #[error("that is an answer; name the message it answers")]
     IsAnswer { to: String },
     #[error("no change of {0} is left to be taken back")]
     NothingToUndo(String),
     #[error("{0}")]
     Conflict(String),
-    /// The process that asked is gone; what was to be said to it, as a message.
+    /// The process that asked is gone. `text` is the answer as a message to send.
     #[error("the process that asked is gone; the answer can be sent as a new message")]
     QuestionGone {
         conversation: ConversationId,
         text: String,
         answer: Box<LateAnswer>,
     },
-    /// There is one of that name, or none, or it cannot be a name.
+    /// A token with this name exists. `NoToken`: none does. `TokenName`: the name is not valid.
     #[error("{0}")]
     TokenTaken(String),
     #[error("{0}")]
     NoToken(String),
     #[error("{0}")]
     TokenName(String),
-    /// A scope that this version gives no rights to.
+    /// A token scope that grants no rights in this version.
     #[error("{0}")]
     TokenScope(String),
     #[error("that is not a cursor; --json prints one as next_cursor")]
     Cursor,
     #[error("{0}")]
     Usage(String),
-    /// It was written, or could not be, or is none.
+    /// An archive could not be written, could not be read, or is not valid.
     #[error(transparent)]
     Archive(rejoin_store::ArchiveError),
-    /// An archive and the conversation here went on from the same place, each by itself; its handle.
+    /// Archive and conversation have a common beginning but continued differently. Holds the
+    /// handle.
     #[error("{0} went on here, and went on otherwise in this archive")]
     Diverged(String),
     /// A defect of rejoin.
@@ -104,12 +108,12 @@ impl From<rejoin_store::BadArchive> for Error {
 }
 
 impl Error {
-    /// Somebody else was faster: look again.
+    /// Returns true if another process was faster; the caller should read the state again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Store(rejoin_store::Error::Conflict(_)))
     }
 
-    /// The store can be read, and not be written now.
+    /// Returns true if the store can be read but not written at the moment.
     pub fn is_unwritable(&self) -> bool {
         use rejoin_store::Error::{Busy, DiskFull, ReadOnly};
         matches!(self, Self::Store(DiskFull(_) | ReadOnly(_) | Busy(_)))

@@ -1,20 +1,21 @@
-//! What turns would cost, from what those before them did.
+//! Cost estimates, from the cost of earlier turns.
 
 use rejoin_core::{
-    Ahead, ConversationId, Micros, Prices, Sent, Spent, TurnPlan, TurnStatus, Verdict,
+    Continuation, ConversationId, Micros, PastTurn, Prices, Sent, TurnPlan, TurnStatus, Verdict,
 };
 use rejoin_store::StoredTurn;
 
 use crate::Hub;
 use crate::error::Result;
 
-/// Turns an estimate is made from: prices change, and so does the way people ask.
+/// Number of turns behind an estimate. Only recent ones: prices change, and so does the way people
+/// ask.
 const TURNS: i64 = 8;
-/// Bytes of a token, about.
+/// Approximate bytes per token.
 const TOKEN: u64 = 4;
 
 impl Hub {
-    /// What the next turn would cost, but for its message.
+    /// Estimates the cost of the next turn without its message.
     pub async fn estimate_next(
         &self,
         c: ConversationId,
@@ -24,16 +25,30 @@ impl Hub {
         sent: Sent,
     ) -> Result<Option<Micros>> {
         let mut read = self.store.read().await?;
-        let turns = read.spent(c, agent, model, None, TURNS).await?;
+        let turns = read.turn_costs(c, agent, model, None, TURNS).await?;
         let ahead = match plan {
-            TurnPlan::Resume { .. } => Ahead::Resume,
-            TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => Ahead::Anew,
+            TurnPlan::Resume { .. } => Continuation::Resume,
+            TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => Continuation::Anew,
         };
         let prices = Prices::implied(&turns);
         Ok(prices.and_then(|p| p.next(ahead, sent.bytes / TOKEN, &turns)))
     }
 
-    /// What a turn that was told everything would have cost, had its session been resumed.
+    /// Estimates the cost of the next turn in a new session, without its message.
+    pub async fn estimate_next_fresh(
+        &self,
+        c: ConversationId,
+        agent: &rejoin_core::AgentName,
+        model: Option<&str>,
+    ) -> Result<Option<Micros>> {
+        let mut read = self.store.read().await?;
+        let turns = read.turn_costs(c, agent, model, None, TURNS).await?;
+        let prices = Prices::implied(&turns);
+        Ok(prices.and_then(|p| p.next(Continuation::Anew, 0, &turns)))
+    }
+
+    /// Estimates the cost of a reseeded turn had it resumed its session. `None` without enough
+    /// data, or if resuming would not have been cheaper.
     pub async fn estimate_resumed(&self, turn: &StoredTurn) -> Result<Option<Micros>> {
         let known = turn.usage.zip(turn.cost.known());
         let (TurnStatus::Succeeded, Some(Verdict::Reseeded), Some((usage, cost))) =
@@ -41,7 +56,7 @@ impl Hub {
         else {
             return Ok(None);
         };
-        let this = Spent {
+        let this = PastTurn {
             usage,
             cost,
             resumed: false,
@@ -51,28 +66,29 @@ impl Hub {
         Ok(estimate.filter(|resumed| *resumed < cost))
     }
 
-    /// What a turn that resumed would have cost without its session.
+    /// Estimates the cost of a resumed turn without its session. `None` if that would not have cost
+    /// more.
     pub(crate) async fn estimate_fresh(
         &self,
         turn: &StoredTurn,
-        this: Spent,
+        this: PastTurn,
     ) -> Result<Option<Micros>> {
         let estimate = self.compared(turn, this, Prices::fresh).await?;
         Ok(estimate.filter(|fresh| *fresh > this.cost))
     }
 
-    /// The turn as it would have been, by the prices of those before it and its own.
+    /// Applies `otherwise` to a turn, with prices derived from it and the turns before it.
     async fn compared(
         &self,
         turn: &StoredTurn,
-        this: Spent,
-        otherwise: impl Fn(&Prices, &Spent, u64) -> Option<Micros>,
+        this: PastTurn,
+        otherwise: impl Fn(&Prices, &PastTurn, u64) -> Option<Micros>,
     ) -> Result<Option<Micros>> {
         let model = turn.request["model"].as_str();
         let mut read = self.store.read().await?;
         let before = Some(turn.id);
         let mut turns = read
-            .spent(turn.conversation, &turn.agent, model, before, TURNS)
+            .turn_costs(turn.conversation, &turn.agent, model, before, TURNS)
             .await?;
         let Some(held) = turns.first().and_then(|t| t.held) else {
             return Ok(None);

@@ -1,10 +1,11 @@
-//! Named places at which a test can have this process die, as by `kill -9`. Inert in a release
-//! build; crosses process borders, because a shim or a second command must be able to outlive it.
-//! And what a test says of machines and leases: it has one of the former and no time for the latter.
+//! Named points at which a test lets this process die, as by `kill -9`. Disabled in release builds.
+//! Environment variables carry them across processes, because a shim or a second command must be
+//! able to outlive this one. The same variables fake machines and lease times: a test has one
+//! machine and no time to wait for leases.
 
 use std::time::Duration;
 
-/// Dies here if `REJOIN_FAIL` names this point.
+/// Kills this process if `REJOIN_FAIL` names this point.
 pub fn point(name: &str) {
     if cfg!(debug_assertions) && std::env::var("REJOIN_FAIL").is_ok_and(|wanted| wanted == name) {
         let me = nix::unistd::Pid::this();
@@ -13,34 +14,34 @@ pub fn point(name: &str) {
     }
 }
 
-/// The name of the machine that a test plays.
+/// Name of the machine that a test pretends to be.
 pub fn machine() -> Option<String> {
     let said = || std::env::var("REJOIN_FAKE_MACHINE").ok();
     if cfg!(debug_assertions) { said() } else { None }
 }
 
-/// True if a test wants what a user without privileges gets.
+/// Returns true if a test asks for the behaviour of a user without privileges.
 pub fn is_plain_user() -> bool {
     cfg!(debug_assertions) && std::env::var_os("REJOIN_FAKE_USER").is_some()
 }
 
-/// How long a lease lasts in a test.
+/// Duration of a lease in a test.
 pub fn lease() -> Option<Duration> {
     said("REJOIN_FAKE_LEASE")
 }
 
-/// How often a test has the session of a turn that runs captured.
+/// Interval of captures during a running turn in a test.
 pub fn every() -> Option<Duration> {
     said("REJOIN_FAKE_EVERY")
 }
 
-/// How long a test lets a request wait for a turn that was told to stop.
+/// Time that a request waits for a stopping turn in a test.
 pub fn stops() -> Option<Duration> {
     said("REJOIN_FAKE_STOPS")
 }
 
-/// Blocks the thread while the file that `REJOIN_FAKE_HOLD` names exists, for five minutes at most: a disk
-/// that does not answer.
+/// Blocks the thread while the file named by `REJOIN_FAKE_HOLD` exists, for five minutes at most.
+/// Simulates a disk that does not respond.
 pub fn hold() {
     let held = || std::env::var_os("REJOIN_FAKE_HOLD").map(std::path::PathBuf::from);
     let Some(file) = (if cfg!(debug_assertions) { held() } else { None }) else {

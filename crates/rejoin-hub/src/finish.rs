@@ -1,24 +1,24 @@
 //! Ends a turn: outcome, answer, cost and pin in one transaction.
 
-use rejoin_agents::Said;
+use rejoin_agents::SessionMessage;
 use rejoin_core::{
-    Class, Context, Cost, EventBody, Failure, FileMark, MessageState, Pin, PinId, Reason, Role,
-    Spent, SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
+    Class, Context, Cost, EventBody, Failure, FileMark, MessageState, PastTurn, Pin, PinId, Reason,
+    Role, SummaryFacts, ToolNote, TurnStatus, Usage, Verdict, summary,
 };
-use rejoin_store::{Captured, Ending, HERE, NewMessage, StoredTurn, TurnRecord};
+use rejoin_store::{CapturedSession, HERE, NewMessage, StoredTurn, TurnEnd, TurnRecord};
 use serde_json::Value;
 
 use crate::Hub;
 use crate::claim::Claimed;
 use crate::error::Result;
-use crate::figures::Ended;
+use crate::metrics::TurnMetrics;
 use crate::snapshots::{FAILED, LOCAL_ONLY, STORED};
 
-/// What a run came to, once its processes are gone and its session was read.
+/// Result of a run, after its processes are gone and its session was read.
 #[derive(Debug, Clone)]
 pub struct Settled {
     pub status: TurnStatus,
-    /// The answer; only a succeeded turn has one.
+    /// Answer of the agent. Only a succeeded turn has one.
     pub answer: Option<String>,
     pub error: Option<Failure>,
     pub trail: Vec<ToolNote>,
@@ -29,21 +29,22 @@ pub struct Settled {
     pub context: Option<Context>,
     pub denied: Value,
     pub saved: String,
-    /// What was captured of its session, or why nothing could be.
-    pub snapshot: Option<Captured>,
+    /// Snapshot of the session. `unsaved` is the reason if it could not be taken.
+    pub snapshot: Option<CapturedSession>,
     pub unsaved: Option<String>,
     pub attempt: Option<i64>,
-    /// When its run ended, in microseconds since 1970; none: now.
+    /// End of the run, in microseconds since 1970. `None`: now.
     pub ended_at: Option<i64>,
-    /// Milliseconds that its run took, as its shim measured them; none if there is no such measure of the whole.
+    /// Duration of the whole run in milliseconds, as measured by its shim. `None` if the shim did
+    /// not measure all of it.
     pub ran_ms: Option<u64>,
     pub pin: PinEnd,
-    /// What somebody else said in its session meanwhile.
-    pub outside: Vec<Said>,
+    /// Messages that a user added to the session with the CLI meanwhile.
+    pub outside: Vec<SessionMessage>,
 }
 
 impl Settled {
-    /// The same, its session in no snapshot.
+    /// Returns the same result without a snapshot of the session.
     #[must_use]
     pub fn without_snapshot(&self, why: &str) -> Self {
         let mut settled = self.clone();
@@ -55,15 +56,15 @@ impl Settled {
     }
 }
 
-/// What becomes of the session.
+/// Fate of the session.
 #[derive(Debug, Clone)]
 pub enum PinEnd {
-    /// Nothing was opened.
+    /// No session was opened.
     None,
-    /// Opened for a run that never began: as it was.
+    /// Opened for a run that never began; the session is unchanged.
     Untouched(PinId),
     /// Read, and found to hold the prompt and the answer. `pin.seen.value` is the value with the
-    /// prompt; the answer is folded in here, in the transaction that gives it its place.
+    /// prompt; the answer is folded in here, in the transaction that gives it its position.
     Confirm(Box<Pin>),
     /// Cut back to its confirmed bytes.
     PutBack {
@@ -75,7 +76,7 @@ pub enum PinEnd {
         id: PinId,
         why: String,
     },
-    /// The place it lies in went away in the middle of the turn: only a snapshot can take its place.
+    /// The session files became unreachable during the turn. Only a snapshot can replace them.
     Lost {
         id: PinId,
         why: String,
@@ -84,9 +85,15 @@ pub enum PinEnd {
 
 impl Hub {
     pub async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
+        let asked = self.climb_asked(claimed, settled).await?;
+        let without_block = asked.as_ref().map(|(_, text)| Settled {
+            answer: Some(text.clone()),
+            ..settled.clone()
+        });
+        let settled = without_block.as_ref().unwrap_or(settled);
         let now = self.clock.now();
         let (turn, conversation) = (&claimed.turn, claimed.conversation.id);
-        // A turn that nobody followed may have ended long before it is settled.
+        // A turn that no process followed may have ended long before it is settled.
         let ended_at = settled.ended_at.map_or(now, |at| at.min(now));
         let took = self.took(claimed, settled, (ended_at, now));
         let reply = settled
@@ -98,13 +105,14 @@ impl Hub {
             .store
             .read()
             .await?
+            .conversations()
             .short_handle(&claimed.conversation.handle)
             .await?;
         let fresh_estimate = match (settled.usage, settled.cost, settled.status) {
             (Some(usage), Cost::Known(cost), TurnStatus::Succeeded) if usage.cache_read > 0 => {
                 let held = settled.context.map(|c| c.used);
                 let resumed = true;
-                let this = Spent {
+                let this = PastTurn {
                     usage,
                     cost,
                     resumed,
@@ -130,10 +138,12 @@ impl Hub {
                     state: MessageState::Ok,
                     now,
                 };
-                Some(tx.add_placed(&new).await?)
+                Some(tx.messages().add_placed(&new).await?)
             }
             _ => {
-                tx.mark_unanswered(turn.message, &settled.trail).await?;
+                tx.messages()
+                    .mark_unanswered(turn.message, &settled.trail)
+                    .await?;
                 None
             }
         };
@@ -141,13 +151,13 @@ impl Hub {
             .await?;
         let last_seq = match &answer {
             Some(answer) => answer.seq,
-            // What was said outside may have come before it meanwhile.
-            None => (tx.message(turn.message).await?).map_or(0, |m| m.message.seq),
+            // Messages from outside may have been placed before it meanwhile.
+            None => (tx.messages().get(turn.message).await?).map_or(0, |m| m.message.seq),
         };
         let mut saved = settled.saved.as_str();
         match &settled.pin {
             PinEnd::None => {}
-            PinEnd::Untouched(id) => tx.forget_pin(*id).await?,
+            PinEnd::Untouched(id) => tx.pins().forget(*id).await?,
             PinEnd::Confirm(pin) => {
                 let mut pin = (**pin).clone();
                 if let Some(answer) = &answer {
@@ -156,9 +166,9 @@ impl Hub {
                     pin.seen.last_seq = answer.seq;
                     pin.seen.last = Some(answer.id);
                 }
-                if !tx.confirm_pin(&pin, now).await? {
+                if !tx.pins().confirm(&pin, now).await? {
                     let why = "its session belongs to another conversation";
-                    tx.retire_pin(pin.id, why, now).await?;
+                    tx.pins().retire(pin.id, why, now).await?;
                     saved = LOCAL_ONLY;
                 } else if let Some(captured) = &settled.snapshot {
                     let kept = self.keep_snapshot(&mut tx, conversation, &pin, captured);
@@ -166,7 +176,7 @@ impl Hub {
                         saved = FAILED;
                     }
                 } else if let Some(why) = &settled.unsaved {
-                    tx.set_unsaved(pin.id, Some(why)).await?;
+                    tx.snapshots().set_unsaved(pin.id, Some(why)).await?;
                 }
             }
             PinEnd::PutBack {
@@ -174,32 +184,39 @@ impl Hub {
                 files,
                 failures,
             } => {
-                tx.put_back_pin(*id, files, *failures, now).await?;
-                tx.forget_open_snapshots(*id, false).await?;
+                tx.pins().put_back(*id, files, *failures, now).await?;
+                tx.snapshots().forget_open(*id, false).await?;
             }
             PinEnd::Retire { id, why } => {
-                tx.retire_pin(*id, why, now).await?;
-                // Of one that was never confirmed nothing is ever used.
+                tx.pins().retire(*id, why, now).await?;
+                // Snapshots of a session that was never confirmed are never used.
                 let never = tx
-                    .pin(*id)
+                    .pins()
+                    .get(*id)
                     .await?
                     .is_some_and(|stored| stored.pin.is_none());
-                tx.forget_open_snapshots(*id, never).await?;
+                tx.snapshots().forget_open(*id, never).await?;
             }
-            PinEnd::Lost { id, why } => tx.lose_pin(*id, why, now).await?,
+            PinEnd::Lost { id, why } => tx.leases().lose_pin(*id, why, now).await?,
         }
         if let Some(n) = settled.attempt {
             let session = settled.record.session_id.as_deref();
-            tx.end_attempt(turn.id, n, settled.status.as_str(), session)
+            tx.attempts()
+                .end(turn.id, n, settled.status.as_str(), session)
                 .await?;
         }
-        let decided = tx.turn(turn.id).await?;
+        let decided = tx.turns().get(turn.id).await?;
         let verdict = decided.as_ref().and_then(|t| t.verdict);
         let reason = decided.and_then(|t| t.reason);
         let reference = format!("{handle}:{last_seq}");
         let mut notes = settled.record.notes.clone();
         let advise = |class: Class| class.advise(&reference, turn.agent.as_str());
         notes.extend(settled.error.as_ref().map(|e| advise(e.class)));
+        let continued = matches!(
+            verdict,
+            Some(Verdict::Resumed | Verdict::Restored | Verdict::Live)
+        );
+        let saved_by_session = fresh_estimate.filter(|_| continued);
         let line = summary(&SummaryFacts {
             status: settled.status,
             verdict,
@@ -215,12 +232,7 @@ impl Hub {
                 .or(claimed.request.model.as_deref()),
             usage: settled.usage,
             cost: settled.cost,
-            fresh_estimate: fresh_estimate.filter(|_| {
-                matches!(
-                    verdict,
-                    Some(Verdict::Resumed | Verdict::Restored | Verdict::Live)
-                )
-            }),
+            fresh_estimate: saved_by_session,
             duration_ms: took,
             failure: settled.error.as_ref(),
             tools_run: settled.record.tools_run,
@@ -228,9 +240,10 @@ impl Hub {
         });
         let record = TurnRecord {
             took_ms: Some(took),
+            fresh_estimate: saved_by_session,
             ..settled.record.clone()
         };
-        let ending = Ending {
+        let ending = TurnEnd {
             status: settled.status,
             reply,
             record: &record,
@@ -244,7 +257,7 @@ impl Hub {
             summary: &line,
             ended_at,
         };
-        let counted = Ended {
+        let counted = TurnMetrics {
             agent: &turn.agent,
             status: settled.status,
             verdict,
@@ -255,14 +268,19 @@ impl Hub {
             held: settled.context.map(|c| c.used),
             fresh: fresh_estimate,
         };
-        tx.end_turn(turn.id, turn.fence, &ending).await?;
-        tx.forget_pending(turn.id).await?;
-        tx.stamp_conversation(conversation, ended_at).await?;
+        tx.turns().end(turn.id, turn.fence, &ending).await?;
+        tx.questions().forget_pending(turn.id).await?;
+        if let Some((asked, _)) = &asked {
+            self.climb_after(&mut tx, claimed, asked, now).await?;
+        }
+        tx.conversations().stamp(conversation, ended_at).await?;
         let ended = EventBody::TurnEnded {
             status: settled.status.to_string(),
             summary: line,
         };
-        tx.add_events(conversation, turn.id, now, &[ended]).await?;
+        tx.events()
+            .add(conversation, turn.id, now, &[ended])
+            .await?;
         let kept = settled.snapshot.as_ref().filter(|_| saved == STORED);
         tx.commit().await?;
         counted.count();
@@ -287,8 +305,8 @@ impl Hub {
 }
 
 impl Hub {
-    /// Returns how long the turn took, by a clock that nobody sets: this process's own measure, else the one of its
-    /// shim. Only a turn that has neither is measured by its times.
+    /// Returns the duration of the turn by a clock that cannot be set: this process's own
+    /// measurement, else its shim's. Only a turn with neither is measured by its stored times.
     fn took(&self, claimed: &Claimed, settled: &Settled, (ended, now): (i64, i64)) -> u64 {
         let millis =
             |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
@@ -303,7 +321,7 @@ impl Hub {
     }
 }
 
-/// Returns how long a stored turn took; 0 if it has not ended.
+/// Returns the duration of a stored turn, or 0 if it has not ended.
 pub(crate) fn took_ms(turn: &StoredTurn) -> u64 {
     let by_times = || turn.ended_at.map(|end| duration_ms(turn.started_at, end));
     turn.record.took_ms.or_else(by_times).unwrap_or(0)

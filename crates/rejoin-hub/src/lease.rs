@@ -1,8 +1,9 @@
 //! Leases of turns on a store that machines share.
 //!
-//! A machine that goes away says nothing. So a turn is its holder's only until some moment, which the
-//! holder moves on while it lives; the shim is told the same moment on its machine's own clock, some
-//! time before, and ends the CLI by itself. Whoever comes after that finds nothing running.
+//! A machine that disappears sends no notice. So a turn belongs to its holder only until a
+//! deadline, which the holder extends while it lives. The shim receives the same deadline on its
+//! machine's own clock, with a margin, and ends the CLI by itself. A later holder therefore finds
+//! no process running.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,16 +17,16 @@ use crate::error::Result;
 use crate::{Hub, fault};
 
 const LASTS: Duration = Duration::from_secs(30);
-/// A lease is renewed six times before it runs out, and its shim is gone when a third of it is left.
+/// A lease is renewed six times before it expires. Its shim ends when a third of it is left.
 const RENEWALS: u32 = 6;
 const MARGIN: u32 = 3;
 
-/// How long a turn in hand may go on, as far as is known. Of a store of one machine: for ever.
+/// Time until which a held turn may run. Unlimited on a store of one machine.
 #[derive(Debug, Clone, Default)]
 pub struct Lease(Arc<AtomicU64>);
 
 impl Lease {
-    /// In milliseconds of the machine's boot clock: by then the CLI must be told to end.
+    /// Returns the deadline for ending the CLI, in milliseconds of the machine's boot clock.
     pub fn deadline(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|at| *at > 0)
     }
@@ -36,22 +37,32 @@ impl Lease {
     }
 }
 
-/// Why a turn is taken from its holder.
+/// Reason for taking a turn from its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taking {
-    /// It is known to be dead.
+pub enum TakeoverReason {
+    /// The holder is known to be dead.
     Dead,
-    /// It is elsewhere, and was not heard of.
+    /// The holder is elsewhere, and its lease has expired.
     Silent,
 }
 
 impl Hub {
-    /// None: on this store nothing runs out.
+    /// Returns true if several machines share the store.
+    pub fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    /// Returns the time of the store's own clock, in microseconds since 1970.
+    pub async fn store_clock(&self) -> Result<i64> {
+        Ok(self.store.read().await?.leases().clock().await?)
+    }
+
+    /// Interval of renewals. `None`: leases of this store never expire.
     pub fn renews_every(&self) -> Option<Duration> {
         self.store.is_shared().then(|| lasts() / RENEWALS)
     }
 
-    /// The first lease of a turn, with where it is held: the first word of the holder.
+    /// Stores the first lease of a turn and its location, which is the first word of `holder`.
     pub(crate) async fn first_lease(
         &self,
         tx: &mut Tx,
@@ -60,49 +71,52 @@ impl Hub {
     ) -> Result<Lease> {
         let place = holder.split_once(' ').map(|(place, _)| place);
         let (lease, until) = self.lease(tx).await?;
-        tx.place_turn(turn, place, until).await?;
+        tx.leases().set_place(turn, place, until).await?;
         Ok(lease)
     }
 
-    /// A lease from now on, and when it ends by the database's clock.
+    /// Returns a new lease and its end by the database's clock.
     pub(crate) async fn lease(&self, tx: &mut Tx) -> Result<(Lease, Option<i64>)> {
         let lease = Lease::default();
         if !self.store.is_shared() {
             return Ok((lease, None));
         }
-        // Before the database looks at its own: the shim is to be early, never late.
+        // Read before the database's clock: the shim must be early, never late.
         lease.extend(self.clock.since_boot());
-        let until = tx.clock().await? + lasts().as_micros() as i64;
+        let until = tx.leases().clock().await? + lasts().as_micros() as i64;
         Ok((lease, Some(until)))
     }
 
-    /// Of a turn that is taken over; its folder, if it has one, stays where it is.
+    /// Leases a turn that is taken over. Its location stays, because the turn's folder stays there.
+    /// Fails if a `Silent` holder's lease has not expired.
     pub(crate) async fn lease_taken(
         &self,
         tx: &mut Tx,
         turn: &StoredTurn,
         holder: &str,
-        taking: Taking,
+        taking: TakeoverReason,
     ) -> Result<Lease> {
-        if taking == Taking::Silent && self.store.is_shared() {
-            let now = tx.clock().await?;
-            tx.must_have_run_out(turn.id, now).await?;
+        if taking == TakeoverReason::Silent && self.store.is_shared() {
+            let now = tx.leases().clock().await?;
+            tx.leases().check_expired(turn.id, now).await?;
         }
         if turn.place.is_none() {
             return self.first_lease(tx, turn.id, holder).await;
         }
         let (lease, until) = self.lease(tx).await?;
-        tx.place_turn(turn.id, turn.place.as_deref(), until).await?;
+        tx.leases()
+            .set_place(turn.id, turn.place.as_deref(), until)
+            .await?;
         Ok(lease)
     }
 
-    /// False: the turn is not in this hand any more, or has ended.
+    /// Renews the lease. Returns false if another holder took the turn or it has ended.
     pub async fn renew(&self, claimed: &Claimed) -> Result<bool> {
         let mut tx = self.store.begin().await?;
         let asked_at = self.clock.since_boot();
-        let until = tx.clock().await? + lasts().as_micros() as i64;
+        let until = tx.leases().clock().await? + lasts().as_micros() as i64;
         let (turn, fence) = (claimed.turn.id, claimed.turn.fence);
-        let renewed = tx.renew_turn(turn, fence, until).await?;
+        let renewed = tx.leases().renew(turn, fence, until).await?;
         tx.commit().await?;
         if renewed {
             claimed.lease.extend(asked_at);
@@ -113,7 +127,7 @@ impl Hub {
     pub async fn renew_open(&self, c: ConversationId, holder: &str) -> Result<()> {
         let mut tx = self.store.begin().await?;
         let (_, until) = self.lease(&mut tx).await?;
-        tx.renew_open(c, holder, until).await?;
+        tx.leases().renew_open(c, holder, until).await?;
         Ok(tx.commit().await?)
     }
 }

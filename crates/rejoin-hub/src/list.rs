@@ -1,23 +1,24 @@
-//! Conversations: made without a message, listed page by page.
+//! Creates conversations without a message, and lists conversations page by page.
 
 use rejoin_core::{AgentName, ConversationId, PermissionMode, Scope};
-use rejoin_store::{AgentSettings, Conversation, ListFilter, NewConversation, Search};
+use rejoin_store::{AgentSettings, Conversation, ListFilter, NewConversation, Read, Search};
 use serde::{Deserialize, Serialize};
 
 use crate::Hub;
-use crate::ceiling::Beyond;
+use crate::ceiling::LimitedPart;
 use crate::error::{Error, Result};
 use crate::request::check_model;
+use crate::row::{CountsView, conversation_view, counts};
 use crate::view::ConversationView;
 
-/// Most that one page holds.
+/// Largest page size.
 const MOST: i64 = 1000;
-/// Of a search, so many messages are looked at.
+/// Number of messages that a search examines.
 const HITS: i64 = 200;
 
-/// A conversation that is to be made.
+/// Options of a new conversation.
 #[derive(Debug, Clone)]
-pub struct NewWish {
+pub struct CreateRequest {
     pub key: Option<String>,
     pub title: Option<String>,
     pub agent: AgentName,
@@ -28,17 +29,19 @@ pub struct NewWish {
     pub client_key: Option<String>,
 }
 
-/// Which to list. A cursor is what an earlier page gave.
+/// Filters for a list. `cursor` comes from an earlier page.
 #[derive(Debug, Clone, Default)]
-pub struct ListWish {
+pub struct ListQuery {
     pub workdir: Option<String>,
     pub agent: Option<String>,
     pub state: Option<String>,
     pub archived: bool,
     pub cursor: Option<String>,
     pub limit: i64,
-    /// Only those in which these words were said.
+    /// Restricts the list to conversations whose messages contain this text.
     pub words: Option<String>,
+    /// True to add the number of conversations by state.
+    pub counts: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,25 +49,33 @@ pub struct ListWish {
 pub struct ListView {
     pub conversations: Vec<ConversationView>,
     pub next_cursor: Option<String>,
+    /// Number of the last event that this view contains: a stream with `after` and this number continues exactly here.
+    #[serde(default)]
+    pub as_of: i64,
+    /// Number of conversations of the namespace by state, whatever else is filtered. Only on request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<CountsView>,
 }
 
 impl Hub {
-    /// Makes one in which nothing was said yet. The same key again gives the same one.
-    pub async fn create(&self, wish: &NewWish) -> Result<(Conversation, bool)> {
+    /// Creates a conversation without messages. A second request with the same `client_key` returns
+    /// the first one, and false.
+    pub async fn create(&self, request: &CreateRequest) -> Result<(Conversation, bool)> {
         let mut tx = self.store.begin().await?;
-        if let Some(key) = &wish.client_key
-            && let Some(before) = tx.conversation_made_for(&self.namespace, key).await?
+        if let Some(key) = &request.client_key
+            && let Some(before) = tx.conversations().made_for(&self.namespace, key).await?
         {
-            let same = before.key == wish.key;
+            let same = before.key == request.key;
             return if same {
                 Ok((before, false))
             } else {
                 Err(Error::KeyReused(key.clone()))
             };
         }
-        if let Some(key) = &wish.key
+        if let Some(key) = &request.key
             && tx
-                .conversation_by_key(&self.namespace, key)
+                .conversations()
+                .by_key(&self.namespace, key)
                 .await?
                 .is_some()
         {
@@ -72,69 +83,89 @@ impl Hub {
                 "another conversation has the key `{key}`"
             )));
         }
-        self.may(Beyond::Turn, wish.permission)?;
-        check_model(wish.model.as_deref())?;
+        self.may(LimitedPart::Turn, request.permission)?;
+        check_model(request.model.as_deref())?;
         let id = self.clock.conversation_id()?;
-        tx.add_conversation(&NewConversation {
-            id,
-            namespace: self.namespace.to_string(),
-            key: wish.key.clone(),
-            title: wish.title.clone().unwrap_or_default(),
-            agent: wish.agent.clone(),
-            workdir: wish.workdir.clone(),
-            permission: wish.permission,
-            scope: wish.scope,
-            parent: None,
-            now: self.clock.now(),
-        })
-        .await?;
-        if let Some(model) = &wish.model {
+        tx.conversations()
+            .add(&NewConversation {
+                id,
+                namespace: self.namespace.to_string(),
+                key: request.key.clone(),
+                title: request.title.clone().unwrap_or_default(),
+                agent: request.agent.clone(),
+                workdir: request.workdir.clone(),
+                permission: request.permission,
+                scope: request.scope,
+                parent: None,
+                now: self.clock.now(),
+            })
+            .await?;
+        if let Some(model) = &request.model {
             let own = AgentSettings {
                 model: Some(model.clone()),
                 ..AgentSettings::default()
             };
-            let settings = [(wish.agent.to_string(), own)].into_iter().collect();
-            tx.set_agent_settings(id, &settings).await?;
+            let settings = [(request.agent.to_string(), own)].into_iter().collect();
+            tx.conversations().set_agent_settings(id, &settings).await?;
         }
-        if let Some(key) = &wish.client_key {
-            tx.set_conversation_key(id, key).await?;
+        if let Some(key) = &request.client_key {
+            tx.conversations().set_key(id, key).await?;
         }
-        let made = tx.conversation(id).await?;
+        let made = tx.conversations().get(id).await?;
         tx.commit().await?;
         let made = made.ok_or_else(|| Error::Internal("a new conversation is gone".into()))?;
         Ok((made, true))
     }
 
-    /// Newest first.
-    pub async fn list(&self, wish: &ListWish) -> Result<ListView> {
-        let (page, next_cursor) = match &wish.words {
-            Some(words) => (self.said(wish, words).await?, None),
-            None => self.page(wish).await?,
+    /// Lists conversations, newest first; the result of a search best first.
+    pub async fn list(&self, query: &ListQuery) -> Result<ListView> {
+        let mut read = self.store.read_consistent().await?;
+        let as_of = read.events().last().await?;
+        let (page, next_cursor) = match &query.words {
+            Some(words) => (self.said(&mut read, query, words).await?, None),
+            None => self.page_of(&mut read, query).await?,
         };
         let mut conversations = vec![];
         for conversation in &page {
-            conversations.push(self.conversation_view(conversation).await?);
+            conversations.push(conversation_view(&mut read, conversation).await?);
         }
+        let counts = if query.counts {
+            Some(counts(&mut read, &self.namespace).await?)
+        } else {
+            None
+        };
+        read.finish().await;
         Ok(ListView {
             conversations,
             next_cursor,
+            as_of,
+            counts,
         })
     }
 
-    /// One page, and where the next begins.
-    pub async fn page(&self, wish: &ListWish) -> Result<(Vec<Conversation>, Option<String>)> {
-        let limit = wish.limit.clamp(1, MOST);
+    /// Returns one page and the cursor of the next.
+    pub async fn page(&self, query: &ListQuery) -> Result<(Vec<Conversation>, Option<String>)> {
+        let mut read = self.store.read().await?;
+        self.page_of(&mut read, query).await
+    }
+
+    async fn page_of(
+        &self,
+        read: &mut Read,
+        query: &ListQuery,
+    ) -> Result<(Vec<Conversation>, Option<String>)> {
+        let limit = query.limit.clamp(1, MOST);
         let filter = ListFilter {
             namespace: self.namespace.to_string(),
-            workdir: wish.workdir.clone(),
-            agent: wish.agent.clone(),
-            state: wish.state.clone(),
-            archived: wish.archived,
-            after: wish.cursor.as_deref().map(cursor).transpose()?,
-            // One more tells whether there is a next page.
+            workdir: query.workdir.clone(),
+            agent: query.agent.clone(),
+            state: query.state.clone(),
+            archived: query.archived,
+            after: query.cursor.as_deref().map(cursor).transpose()?,
+            // One more, to find out if there is a next page.
             limit: limit + 1,
         };
-        let mut page = self.store.read().await?.list_conversations(&filter).await?;
+        let mut page = read.listing(&filter).await?;
         let more = page.len() as i64 > limit;
         page.truncate(limit as usize);
         let last = page.last().filter(|_| more);
@@ -142,23 +173,27 @@ impl Hub {
         Ok((page, next))
     }
 
-    /// Those in which these words were said, best first.
-    async fn said(&self, wish: &ListWish, words: &str) -> Result<Vec<Conversation>> {
+    /// Returns the conversations whose messages contain this text, best match first.
+    async fn said(
+        &self,
+        read: &mut Read,
+        query: &ListQuery,
+        words: &str,
+    ) -> Result<Vec<Conversation>> {
         let search = Search {
             namespace: self.namespace.to_string(),
             text: words.to_owned(),
-            agent: wish.agent.clone(),
-            workdir: wish.workdir.clone(),
+            agent: query.agent.clone(),
+            workdir: query.workdir.clone(),
             limit: HITS,
         };
-        let mut read = self.store.read().await?;
         let mut found: Vec<Conversation> = vec![];
         for hit in read.search(&search).await? {
-            if found.len() as i64 >= wish.limit.clamp(1, MOST) {
+            if found.len() as i64 >= query.limit.clamp(1, MOST) {
                 break;
             }
             if found.iter().all(|c| c.id != hit.conversation)
-                && let Some(c) = read.conversation(hit.conversation).await?
+                && let Some(c) = read.conversations().get(hit.conversation).await?
             {
                 found.push(c);
             }

@@ -1,7 +1,7 @@
-//! What is worth telling somebody who is not watching: found among the events, once each.
+//! Finds the events that are worth a notification, each once.
 
 use rejoin_core::EventBody;
-use rejoin_store::{Delivery, EventRow, NewDelivery, Read, StoredTurn, Tried};
+use rejoin_store::{Delivery, DeliveryResult, EventRow, NewDelivery, Read, StoredTurn};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -13,9 +13,9 @@ use crate::{Hub, TurnView};
 
 const WATERMARK: &str = "notify";
 const PAGE: i64 = 500;
-/// A try that nobody finished is made again after this.
+/// A delivery that was taken but not finished is retried after this time.
 const IN_HAND: i64 = 60_000_000;
-/// Waits between tries, in microseconds.
+/// Delays between tries, in microseconds.
 const WAITS: [i64; 6] = [
     1_000_000,
     5_000_000,
@@ -25,12 +25,12 @@ const WAITS: [i64; 6] = [
     3_600_000_000,
 ];
 
-/// What one wants to hear of.
+/// Selection of notifications.
 #[derive(Debug, Clone, Default)]
-pub struct NotifyWish {
+pub struct NotifyRules {
     /// `waiting`, `failed`, `reseeded`, `succeeded`, `cancelled`, `lost`, `done`.
     pub on: Vec<String>,
-    /// `done`: it has succeeded, and taken so long.
+    /// Minimum duration of a succeeded turn to count as `done`.
     pub done_after: i64,
     /// `webhook`, `command`.
     pub targets: Vec<String>,
@@ -52,7 +52,7 @@ pub struct DeliveryView {
     pub sent_at: Option<String>,
 }
 
-/// What is told.
+/// Content of a notification.
 #[derive(Debug, Clone, Serialize)]
 pub struct Notification {
     pub id: String,
@@ -64,69 +64,78 @@ pub struct Notification {
 }
 
 impl Hub {
-    /// From here on somebody wants to hear of things; what was before is not news.
-    /// To be called before the first thing can happen that is to be told.
+    /// Starts notifications at the newest event; earlier events are not reported. Call it before
+    /// the first event that must be reported can happen.
     pub async fn notify_from_now(&self) -> Result<()> {
         let mut read = self.store.read().await?;
-        if read.watermark(WATERMARK).await?.is_some() {
+        if read.deliveries().watermark(WATERMARK).await?.is_some() {
             return Ok(());
         }
-        let newest = read.last_event().await?;
+        let newest = read.events().last().await?;
         drop(read);
         let mut tx = self.store.begin().await?;
-        // Nothing is moved where somebody else was faster.
-        tx.move_on(WATERMARK, None, newest).await?;
+        // Does nothing if another process was faster.
+        tx.deliveries()
+            .move_watermark(WATERMARK, None, newest)
+            .await?;
         Ok(tx.commit().await?)
     }
 
-    /// Looks at what happened since the last time, and keeps what is to be told. True: there is more.
-    pub async fn find_notifications(&self, wish: &NotifyWish) -> Result<bool> {
+    /// Reads the events since the last call and stores the deliveries for them. Returns true if
+    /// there are more events.
+    pub async fn find_notifications(&self, rules: &NotifyRules) -> Result<bool> {
         let mut read = self.store.read().await?;
-        let Some(from) = read.watermark(WATERMARK).await? else {
+        let Some(from) = read.deliveries().watermark(WATERMARK).await? else {
             return Ok(false);
         };
-        let page = read.events_after(from, PAGE).await?;
+        let page = read.events().after(from, PAGE).await?;
         let Some(last) = page.last().map(|row| row.seq) else {
             return Ok(false);
         };
         let mut found = vec![];
         for row in &page {
             if let Some(kind) = kind_of(&row.body) {
-                found.extend(worth(&mut read, wish, row, kind).await?);
+                found.extend(worth(&mut read, rules, row, kind).await?);
             }
         }
         drop(read);
         let mut tx = self.store.begin().await?;
-        // Somebody else who does the same was faster.
-        if !tx.move_on(WATERMARK, Some(from), last).await? {
+        // Another process has handled this page.
+        if !tx
+            .deliveries()
+            .move_watermark(WATERMARK, Some(from), last)
+            .await?
+        {
             return Ok(true);
         }
         let now = self.clock.now();
         for (turn, kind, target) in &found {
             let id = self.clock.turn_id()?.uuid();
-            tx.add_delivery(&NewDelivery {
-                id,
-                turn: *turn,
-                kind,
-                target,
-                now,
-            })
-            .await?;
+            tx.deliveries()
+                .add(&NewDelivery {
+                    id,
+                    turn: *turn,
+                    kind,
+                    target,
+                    now,
+                })
+                .await?;
         }
         tx.commit().await?;
         Ok(page.len() as i64 == PAGE)
     }
 
-    /// The next notification that is to be told now, in hand.
+    /// Takes the next due delivery for this process, or returns `None`.
     pub async fn take_delivery(&self) -> Result<Option<(Delivery, Notification)>> {
         let now = self.clock.now();
-        let due = self.store.read().await?.deliveries_due(now, 1).await?;
+        let due = self.store.read().await?.deliveries().due(now, 1).await?;
         let Some(delivery) = due.into_iter().next() else {
             return Ok(None);
         };
         let mut tx = self.store.begin().await?;
         if !tx
-            .try_delivery(delivery.id, delivery.tries, now + IN_HAND)
+            .deliveries()
+            .claim(delivery.id, delivery.tries, now + IN_HAND)
             .await?
         {
             return Ok(None);
@@ -141,26 +150,29 @@ impl Hub {
         Ok(Some((delivery, notification)))
     }
 
-    /// How it went; what did not work is tried again, some times.
+    /// Records the result of a delivery. A failed one is retried a few times.
     pub async fn delivered(&self, delivery: &Delivery, outcome: Result<(), String>) -> Result<()> {
         let now = self.clock.now();
         let wait = usize::try_from(delivery.tries)
             .ok()
             .and_then(|n| WAITS.get(n));
         let tried = match (&outcome, wait) {
-            (Ok(()), _) => Tried::Sent,
-            (Err(why), Some(wait)) => Tried::Later(now + wait, why),
-            (Err(why), None) => Tried::Failed(why),
+            (Ok(()), _) => DeliveryResult::Sent,
+            (Err(why), Some(wait)) => DeliveryResult::Later(now + wait, why),
+            (Err(why), None) => DeliveryResult::Failed(why),
         };
         let mut tx = self.store.begin().await?;
-        tx.delivery_tried(delivery.id, &tried, now).await?;
+        tx.deliveries()
+            .record_result(delivery.id, &tried, now)
+            .await?;
         Ok(tx.commit().await?)
     }
 
     pub async fn delivery_views(&self, limit: i64) -> Result<Vec<DeliveryView>> {
         let mut read = self.store.read().await?;
         let found = read
-            .deliveries(&self.namespace, limit.clamp(1, 1000))
+            .deliveries()
+            .of_namespace(&self.namespace, limit.clamp(1, 1000))
             .await?;
         Ok(found.into_iter().map(view).collect())
     }
@@ -181,11 +193,16 @@ fn view(delivery: Delivery) -> DeliveryView {
     }
 }
 
-/// What an event may be worth telling as.
+/// Returns the kind of notification that an event may cause.
 fn kind_of(body: &EventBody) -> Option<String> {
     match body {
         EventBody::Question { .. } | EventBody::Approval { .. } => Some("waiting".into()),
         EventBody::TurnEnded { status, .. } => Some(status.clone()),
+        EventBody::Escalation { decision, .. } => match decision.as_str() {
+            "climbed" => Some("escalated".into()),
+            "refused" => Some("refused".into()),
+            _ => None,
+        },
         EventBody::TurnDecided {
             verdict, reason, ..
         } if verdict == "reseeded" && reason.as_deref() != Some("first_turn") => {
@@ -206,37 +223,41 @@ fn kind_of(body: &EventBody) -> Option<String> {
         | EventBody::Compacted { .. }
         | EventBody::Notice { .. }
         | EventBody::HistoryChanged { .. }
+        | EventBody::ConversationCreated { .. }
+        | EventBody::ConversationChanged { .. }
+        | EventBody::ConversationDeleted {}
         | EventBody::Raw { .. } => None,
     }
 }
 
-/// Whom it is told, and as what.
+/// Returns the deliveries for an event: turn, kind and target.
 async fn worth(
     read: &mut Read,
-    wish: &NotifyWish,
+    rules: &NotifyRules,
     row: &EventRow,
     kind: String,
 ) -> Result<Vec<(rejoin_core::TurnId, String, String)>> {
-    let Some(turn) = read.turn(row.turn).await? else {
+    let Some(turn) = read.turns().get(row.turn).await? else {
         return Ok(vec![]);
     };
-    // What nobody waits for is denied at once, and says so itself.
-    let asked_in_vain = kind == "waiting" && read.questions(turn.id).await?.is_empty();
+    // A question without a waiting turn was denied at once, and its event shows that.
+    let asked_in_vain = kind == "waiting" && read.questions().of(turn.id).await?.is_empty();
     if asked_in_vain {
         return Ok(vec![]);
     }
-    let wanted = |kind: &str| wish.on.iter().any(|on| on == kind);
+    let wanted = |kind: &str| rules.on.iter().any(|on| on == kind);
     let mut found = vec![];
     let told_as = if wanted(&kind) {
         Some(kind.clone())
-    } else if kind == "succeeded" && wanted("done") && took(&turn) >= wish.done_after {
+    } else if kind == "succeeded" && wanted("done") && took(&turn) >= rules.done_after {
         Some("done".to_owned())
     } else {
         None
     };
     if let Some(told_as) = told_as {
         found.extend(
-            wish.targets
+            rules
+                .targets
                 .iter()
                 .map(|to| (turn.id, told_as.clone(), to.clone())),
         );
@@ -248,7 +269,7 @@ async fn worth(
     Ok(found)
 }
 
-/// Returns how long a turn took, in microseconds.
+/// Returns the duration of a turn, in microseconds.
 fn took(turn: &StoredTurn) -> i64 {
     i64::try_from(took_ms(turn).saturating_mul(1000)).unwrap_or(i64::MAX)
 }

@@ -1,31 +1,37 @@
 //! A conversation with some of its messages, and the turns that belong to them.
 
 use rejoin_core::TurnId;
-use rejoin_store::{Conversation, End, Read, Span, StoredMessage};
+use rejoin_store::{Conversation, MessageRange, RangeEnd, Read, StoredMessage};
 use serde::{Deserialize, Serialize};
 
 use crate::Hub;
 use crate::clock::rfc3339;
 use crate::error::Result;
+use crate::row::conversation_view;
 use crate::view::{
-    ConversationView, MessageView, SessionView, TurnView, VersionView, message_view, turn_view,
+    ConversationView, MessageView, SessionView, TurnView, VersionView, message_view, session_views,
+    turn_view,
 };
 
-/// Most messages of a page.
+/// Maximum number of messages per page.
 pub const LARGEST_PAGE: i64 = 1000;
+/// Number of messages per page if the request has no limit.
+const DEFAULT_PAGE: i64 = 100;
+/// Number of turns per page in addition to two for each message.
+const RETRIES: i64 = 50;
 
-/// Which messages to show. Without a place: the newest.
+/// Selection of messages. Without a position: the newest.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageRequest {
-    /// Those before this message.
+    /// Messages before this position.
     pub before: Option<i64>,
-    /// Those after it.
+    /// Messages after this position.
     pub after: Option<i64>,
-    /// It, and those on both sides.
+    /// The message at this position and its neighbours on both sides.
     pub around: Option<i64>,
-    /// How many at most; none: [`LARGEST_PAGE`].
+    /// Maximum number of messages. `None`: [`DEFAULT_PAGE`].
     pub limit: Option<i64>,
-    /// With removed messages and earlier texts.
+    /// True to include removed messages and earlier texts.
     pub all: bool,
 }
 
@@ -43,20 +49,23 @@ pub struct WholeView {
     /// There are later messages: ask with `after` and this number.
     #[serde(default)]
     pub newer: Option<i64>,
+    /// Number of the last event that this view contains: a stream with `after` and this number continues exactly here.
+    #[serde(default)]
+    pub as_of: i64,
 }
 
 impl Hub {
     /// Returns a page of a conversation.
     pub async fn page_view(&self, c: &Conversation, page: &PageRequest) -> Result<WholeView> {
-        // In this order: a conversation that is idle here has no turn below that was running then. Turns that are
-        // accepted from here on are left out, so that none is shown without its message; a message that gets its
-        // place meanwhile is not missed.
-        let conversation = self.conversation_view(c).await?;
-        let mut read = self.store.read().await?;
-        let last = read.last_turn(c.id).await?.map(|turn| turn.id);
-        let mut unplaced = read.messages_unplaced(c.id, page.all).await?;
+        let mut read = self.store.read_consistent().await?;
+        let as_of = read.events().last().await?;
+        let found = read.conversations().get(c.id).await?;
+        let c = found.as_ref().unwrap_or(c);
+        let conversation = conversation_view(&mut read, c).await?;
+        let last = read.turns().last(c.id).await?.map(|turn| turn.id);
+        let mut unplaced = read.pages().unplaced(c.id, page.all).await?;
         let mut stored = placed(&mut read, c, page).await?;
-        let ends = read.last_seq(c.id).await?;
+        let ends = read.history().last_seq(c.id).await?;
         let seqs = || stored.iter().map(|m| m.message.seq);
         let older = seqs().min().filter(|first| *first > 1);
         let newer = seqs().max().filter(|last| *last < ends);
@@ -75,7 +84,7 @@ impl Hub {
         for one in stored {
             let mut view = message_view(one);
             if page.all {
-                let versions = read.versions(view.id).await?.into_iter();
+                let versions = read.changes().versions(view.id).await?.into_iter();
                 view.versions = versions
                     .map(|v| VersionView {
                         text: v.text,
@@ -85,26 +94,28 @@ impl Hub {
             }
             messages.push(view);
         }
-        drop(read);
+        let sessions = session_views(&mut read, c.id).await?;
+        read.finish().await;
         Ok(WholeView {
             conversation,
             messages,
             turns,
-            sessions: self.session_views(c.id).await?,
+            sessions,
             older,
             newer,
+            as_of,
         })
     }
 }
 
-/// The messages of a page that have a place.
+/// Returns the messages of a page that have a position.
 async fn placed(
     read: &mut Read,
     c: &Conversation,
     page: &PageRequest,
 ) -> Result<Vec<StoredMessage>> {
-    let limit = page.limit.unwrap_or(LARGEST_PAGE).clamp(1, LARGEST_PAGE);
-    let span = |after, before, end| Span {
+    let limit = page.limit.unwrap_or(DEFAULT_PAGE).clamp(1, LARGEST_PAGE);
+    let span = |after, before, end| MessageRange {
         after,
         before,
         end,
@@ -114,24 +125,25 @@ async fn placed(
     let before = page.before.unwrap_or(i64::MAX);
     let Some(around) = page.around else {
         let end = match (page.after, page.before) {
-            (Some(_), None) => End::Oldest,
-            _ => End::Newest,
+            (Some(_), None) => RangeEnd::Oldest,
+            _ => RangeEnd::Newest,
         };
         return Ok(read
-            .messages_in(c.id, span(after, before, end), limit)
+            .pages()
+            .messages(c.id, span(after, before, end), limit)
             .await?);
     };
     let later = (limit - 1) / 2;
-    let until = span(after, around.saturating_add(1), End::Newest);
-    let mut found = read.messages_in(c.id, until, limit - later).await?;
+    let until = span(after, around.saturating_add(1), RangeEnd::Newest);
+    let mut found = read.pages().messages(c.id, until, limit - later).await?;
     if later > 0 {
-        let from = span(around.max(after), before, End::Oldest);
-        found.extend(read.messages_in(c.id, from, later).await?);
+        let from = span(around.max(after), before, RangeEnd::Oldest);
+        found.extend(read.pages().messages(c.id, from, later).await?);
     }
     Ok(found)
 }
 
-/// The turns of these messages, and those between them whose messages were removed.
+/// Returns the turns of these messages, and turns between them whose messages were removed.
 async fn turns(
     read: &mut Read,
     c: &Conversation,
@@ -142,15 +154,17 @@ async fn turns(
 ) -> Result<Vec<TurnView>> {
     let ids = || messages.iter().map(|m| m.turn).filter(|id| !id.is_nil());
     let first = TurnId::from_uuid(uuid::Uuid::nil());
-    // From behind the turn of the message before: a retry may have left turns in between.
+    // Starts behind the turn of the previous message: a retry may have left turns in between.
     let before = match older {
-        Some(seq) => read.message_at(c.id, seq - 1).await?.map(|m| m.turn),
+        Some(seq) => read.messages().at(c.id, seq - 1).await?.map(|m| m.turn),
         None => None,
     };
     let from = before.or(older.and_then(|_| ids().min())).unwrap_or(first);
     let to = newer.and_then(|_| ids().max()).unwrap_or(last);
+    // A message may have been retried: more turns than messages are possible.
+    let limit = 2 * messages.len() as i64 + RETRIES;
     let mut views = vec![];
-    for turn in read.turns_between(c.id, from, to, 2 * LARGEST_PAGE).await? {
+    for turn in read.pages().turns(c.id, from, to, limit).await? {
         if Some(turn.id) == before && ids().all(|id| id != turn.id) {
             continue;
         }

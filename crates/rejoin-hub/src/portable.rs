@@ -1,74 +1,83 @@
-//! Conversations that travel: out as one archive, in again wherever they are wanted.
+//! Exports a conversation as one archive, and imports archives.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use rejoin_core::{ConversationId, PermissionMode};
 use rejoin_store::{
-    Arrival, Blobs, Contents, Conversation, Exported, Generation, Header, Here, Imported, Renaming,
-    Sealer, Vault, Which, check, header_of,
+    Blobs, Contents, Conversation, Exported, Generation, Header, HistoryEnd, IdMapping,
+    ImportParams, Imported, Sealer, SnapshotSelection, Vault, check, header_of,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Hub;
 use crate::error::{Error, Result};
 use crate::fault;
 
-/// What an archive is to become here.
+/// Options of an import.
 #[derive(Debug, Clone)]
-pub struct ImportWish {
-    /// A conversation of its own, whatever is here.
+pub struct ImportOptions {
+    /// True: always create a separate conversation.
     pub as_copy: bool,
     pub key: Option<String>,
-    /// Where it works here, whatever the archive says.
+    /// Working directory of the imported conversation, regardless of the archive.
     pub workdir: String,
+    /// Permission of the conversation. None: that of the archive, but at most `most`.
     pub permission: Option<PermissionMode>,
+    /// Highest permission that an archive brings along.
+    pub most: PermissionMode,
 }
 
-impl ImportWish {
-    /// As it is, to work in that folder.
+impl ImportOptions {
+    /// Options for an unchanged import with this working directory.
     pub fn into_folder(workdir: String) -> Self {
         Self {
             as_copy: false,
             key: None,
             workdir,
             permission: None,
+            most: PermissionMode::Edit,
         }
     }
 }
 
-/// What became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Result of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Came {
-    /// It was not here.
+pub enum ImportResult {
+    /// The conversation was not in this store.
     Imported,
-    /// It was, and went on there.
+    /// The conversation was here, and the archive continues it.
     TakenOver,
-    /// It was, just like that.
+    /// The conversation was here and equals the archive.
     Same,
-    /// It was, and went on here.
+    /// The conversation was here and continues the archive; the archive is older.
     Behind,
     Copied,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ImportView {
     pub conversation_id: ConversationId,
     pub handle: String,
-    pub outcome: Came,
-    /// In its history now, and those of them that are new here.
+    pub outcome: ImportResult,
+    /// Messages in the history now. `new_messages` counts those that are new here.
     pub messages: u64,
     pub new_messages: u64,
     pub snapshots: u64,
-    /// Sessions that a copy goes on without.
+    /// Number of sessions that a copy leaves out.
     pub sessions_left_out: u64,
-    /// It might do everything where it came from, and may not here.
+    /// True if the conversation had the mode `full` where it came from and does not have it here.
     pub permission_lowered: bool,
-    /// It was held to a list of tools, which did not come along.
+    /// Permission of the conversation after the import.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    pub permission: PermissionMode,
+    /// True if the conversation was restricted to a list of tools that was not imported.
     pub tools_dropped: bool,
     pub agent: String,
     pub workdir: String,
-    /// Which of its line it is, if it is a bundle.
+    /// Generation of the bundle, if the archive is one.
     #[serde(skip)]
     pub generation: Generation,
     #[serde(skip)]
@@ -76,12 +85,12 @@ pub struct ImportView {
 }
 
 impl Hub {
-    /// Writes a conversation of which nothing runs.
+    /// Writes an archive of a conversation. Fails while a turn of it runs.
     pub async fn export(
         &self,
         c: ConversationId,
         generation: Generation,
-        which: Which,
+        which: SnapshotSelection,
         to: impl Write,
     ) -> Result<Exported> {
         self.must_rest(c).await?;
@@ -96,14 +105,14 @@ impl Hub {
         Ok(self.keeper().export(&header, which, to, reached).await?)
     }
 
-    /// Takes an archive in: all of it, or nothing. It is read twice, once to believe it.
+    /// Imports an archive completely or not at all. Reads it twice: the first pass checks it.
     pub async fn import(
         &self,
         from: &mut (impl Read + Seek),
-        wish: &ImportWish,
+        options: &ImportOptions,
     ) -> Result<ImportView> {
         let header = header_of(&mut *from)?;
-        let here = if wish.as_copy {
+        let here = if options.as_copy {
             None
         } else {
             self.here(header.conversation).await?
@@ -114,39 +123,39 @@ impl Hub {
         rewind(from)?;
         fault::point("import_checked");
         let came = match &here {
-            None if wish.as_copy => Came::Copied,
-            None => Came::Imported,
+            None if options.as_copy => ImportResult::Copied,
+            None => ImportResult::Imported,
             Some((ours, here)) => self.compare(ours, here, &contents).await?,
         };
         let copy = match came {
-            Came::Copied => Some(Renaming {
+            ImportResult::Copied => Some(IdMapping {
                 conversation: self.clock.conversation_id()?,
                 secret: self.clock.secret()?,
             }),
-            Came::Imported | Came::TakenOver | Came::Same | Came::Behind => None,
+            ImportResult::Imported
+            | ImportResult::TakenOver
+            | ImportResult::Same
+            | ImportResult::Behind => None,
         };
-        // Whoever made it does not say what may be done here.
-        let wide = contents.permission == PermissionMode::Full;
-        let permission = match wish.permission {
-            Some(permission) => permission,
-            None if wide => PermissionMode::Edit,
-            None => contents.permission,
-        };
+        // The archive does not decide which permissions apply here.
+        let wide = contents.permission.exceeds(options.most);
+        let permission = options.permission;
+        let permission = permission.unwrap_or_else(|| contents.permission.at_most(options.most));
         let own_key = contents.key.clone().filter(|_| copy.is_none());
-        let arrival = Arrival {
+        let arrival = ImportParams {
             namespace: self.namespace.to_string(),
             over: here.as_ref().map(|(_, here)| *here),
             copy,
-            key: wish.key.clone().or(own_key),
-            workdir: wish.workdir.clone(),
+            key: options.key.clone().or(own_key),
+            workdir: options.workdir.clone(),
             permission,
             end: contents.end,
             now: self.clock.now(),
             reached: fault::point,
         };
         let imported = match came {
-            Came::Same | Came::Behind => Imported::default(),
-            Came::Imported | Came::TakenOver | Came::Copied => {
+            ImportResult::Same | ImportResult::Behind => Imported::default(),
+            ImportResult::Imported | ImportResult::TakenOver | ImportResult::Copied => {
                 let from = std::io::BufReader::new(&mut *from);
                 self.keeper().import(from, &arrival).await?
             }
@@ -160,24 +169,25 @@ impl Hub {
     async fn view_of_import(
         &self,
         c: ConversationId,
-        came: Came,
+        came: ImportResult,
         was: i64,
         imported: Imported,
         wide: bool,
         contents: Contents,
     ) -> Result<ImportView> {
         let mut read = self.store.read().await?;
-        let now = read.conversation(c).await?.ok_or_else(gone)?;
-        let last = read.last_seq(c).await?;
+        let now = read.conversations().get(c).await?.ok_or_else(gone)?;
+        let last = read.history().last_seq(c).await?;
         Ok(ImportView {
             conversation_id: c,
-            handle: read.short_handle(&now.handle).await?,
+            handle: read.conversations().short_handle(&now.handle).await?,
             outcome: came,
             messages: last as u64,
             new_messages: (last - was).max(0) as u64,
             snapshots: contents.totals.snapshots,
             sessions_left_out: imported.sessions_left_out,
-            permission_lowered: wide && now.permission != PermissionMode::Full,
+            permission_lowered: wide && contents.permission.exceeds(now.permission),
+            permission: now.permission,
             tools_dropped: imported.tools_dropped > 0,
             agent: now.agent.to_string(),
             workdir: now.workdir,
@@ -186,14 +196,25 @@ impl Hub {
         })
     }
 
-    /// Which of the two goes on with the other?
-    async fn compare(&self, ours: &Conversation, here: &Here, theirs: &Contents) -> Result<Came> {
-        let handle = self.store.read().await?.short_handle(&ours.handle).await?;
+    /// Compares both histories. Fails if neither continues the other.
+    async fn compare(
+        &self,
+        ours: &Conversation,
+        here: &HistoryEnd,
+        theirs: &Contents,
+    ) -> Result<ImportResult> {
+        let handle = self
+            .store
+            .read()
+            .await?
+            .conversations()
+            .short_handle(&ours.handle)
+            .await?;
         if theirs.last_seq < here.last_seq {
             let mut tx = self.store.begin().await?;
-            let there = tx.place(ours.id, theirs.last_seq).await?;
+            let there = tx.imports().position(ours.id, theirs.last_seq).await?;
             return if there == (theirs.value, theirs.last) {
-                Ok(Came::Behind)
+                Ok(ImportResult::Behind)
             } else {
                 Err(Error::Diverged(handle))
             };
@@ -202,39 +223,47 @@ impl Hub {
             return Err(Error::Diverged(handle));
         }
         if theirs.last_seq == here.last_seq {
-            return Ok(Came::Same);
+            return Ok(ImportResult::Same);
         }
         self.must_rest(ours.id).await?;
-        // What waits here would be answered to another history than it was said in.
-        if self.store.begin().await?.is_busy(ours.id).await? {
+        // Queued messages would be answered on another history than they were written for.
+        if self.store.begin().await?.turns().is_busy(ours.id).await? {
             return Err(Error::Running(handle));
         }
-        Ok(Came::TakenOver)
+        Ok(ImportResult::TakenOver)
     }
 
-    async fn here(&self, c: ConversationId) -> Result<Option<(Conversation, Here)>> {
+    async fn here(&self, c: ConversationId) -> Result<Option<(Conversation, HistoryEnd)>> {
         let mut tx = self.store.begin().await?;
-        let Some(ours) = tx.conversation(c).await? else {
+        let Some(ours) = tx.conversations().get(c).await? else {
             return Ok(None);
         };
+        if *ours.namespace != *self.namespace {
+            let text = "this conversation cannot be imported under its own id";
+            return Err(Error::Conflict(text.into()));
+        }
         if let Some(other) = ours.redirect_to {
-            let into = match tx.conversation(other).await? {
-                Some(into) => tx.short_handle(&into.handle).await?,
+            let into = match tx.conversations().get(other).await? {
+                Some(into) => tx.conversations().short_handle(&into.handle).await?,
                 None => "another".into(),
             };
             let text = format!("this conversation was merged into {into} here");
             return Err(Error::Conflict(text));
         }
-        let here = tx.here(c).await?;
+        let here = tx.imports().history_end(c).await?;
         Ok(Some((ours, here)))
     }
 
-    /// A turn that runs would be in two places, or in none.
+    /// Fails while a turn of the conversation runs, or while it is open in an agent's terminal
+    /// interface: a running turn would end up in two stores, or in none.
     async fn must_rest(&self, c: ConversationId) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        let conversation = tx.conversation(c).await?.ok_or_else(gone)?;
-        let handle = tx.short_handle(&conversation.handle).await?;
-        if tx.unfinished_turn(c).await?.is_some() || tx.queued_in_place(c).await? {
+        let conversation = tx.conversations().get(c).await?.ok_or_else(gone)?;
+        let handle = tx
+            .conversations()
+            .short_handle(&conversation.handle)
+            .await?;
+        if tx.turns().unfinished(c).await?.is_some() || tx.changes().queued_in_place(c).await? {
             return Err(Error::Running(handle));
         }
         match conversation.opened_by {
@@ -243,7 +272,7 @@ impl Hub {
         }
     }
 
-    /// Also where no snapshots are taken there may be some.
+    /// Returns the vault, or a plain one: a store may hold snapshots even if none are taken now.
     pub fn keeper(&self) -> Vault {
         let plain = || Vault::new(self.store.clone(), Blobs::Database, Sealer::plain());
         self.vault.clone().unwrap_or_else(plain)

@@ -1,78 +1,81 @@
-//! Keeps what happens in a turn while it happens: the decision before anything is started, then
-//! events, each batch together with how far the spool was read.
+//! Records the progress of a turn: first the decision, before a process starts, then events, each
+//! batch together with the offset in the spool up to which it was read.
 
+use rejoin_agents::Facts;
 use rejoin_core::{
     EventBody, FileMark, Folder, Micros, Pin, PinId, Reason, Runtime, ScopeValue, Sent, SessionId,
     TotalsScope, TurnId, Usage, Verdict,
 };
-use rejoin_store::{Attempt, NewQuestion, TurnRecord};
+use rejoin_store::{Attempt, EventRow, NewQuestion, TurnRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::Hub;
 use crate::accept::to_json;
 use crate::claim::Claimed;
-use crate::deferred::SoFar;
+use crate::deferred::EarlierRuns;
 use crate::error::{Error, Result};
 
-/// All that is needed to settle a run, also by a process that did not start it, or by a newer build:
-/// fields are only added, and a missing one has its default.
+/// All data needed to settle a run, also by a process that did not start it or by a newer build.
+/// Fields are only added, and a missing one has a default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptPlan {
-    /// Its id, or, until the CLI has chosen one, a name that is ours.
+    /// Session id, or our own placeholder until the CLI has chosen one.
     pub session: SessionId,
-    /// The CLI was told this id; else it chooses one itself.
+    /// True if rejoin passed this id to the CLI; false if the CLI chooses the id.
     #[serde(default = "told")]
     pub asked: bool,
-    /// The value of the scope with the new message: folded with the answer it becomes the pin's.
+    /// Scope value including the new message. Folded with the answer, it becomes the pin's value.
     pub value: [u8; 32],
     pub messages: u64,
     pub folder: Folder,
     pub runtime: Runtime,
     pub totals: TotalsScope,
     pub model: Option<String>,
-    /// What its token counts cover.
+    /// Scope of the CLI's token counts.
     #[serde(default = "unproven")]
     pub usage: TotalsScope,
-    /// The agent's own home, and where in it the session lies; none: the CLI has yet to choose.
+    /// Home of the agent. `session_file` is the session's path in it; `None`: the CLI has yet to
+    /// choose.
     pub home: String,
     pub session_file: Option<String>,
-    /// How a reader of the session will name the prompt.
+    /// Mark by which a reader of the session finds the prompt.
     #[serde(default)]
     pub prompt: String,
-    /// The session as confirmed before this run; none: a new one.
+    /// Session as confirmed before this run. `None`: a new session.
     pub confirmed: Option<Confirmed>,
-    /// It begins with a copy of a session of the conversation that this one was forked from.
+    /// Set if the session begins with a copy of a session of the conversation's parent.
     #[serde(default)]
     pub forked: Option<Forked>,
     pub sent: Sent,
-    /// Which run of the machine it was started in: after another start nothing of it lives.
+    /// Boot id of the machine. No process of the run survives a reboot.
     pub boot: String,
-    /// What was not in the folder, and is not to stay there if it is left behind empty.
+    /// Paths that did not exist in the working directory and must not stay there as empty
+    /// leftovers.
     #[serde(default)]
     pub litter: Vec<String>,
-    /// The hash of the standing instructions that the session will have been told.
+    /// Hash of the standing instructions that the session has received after this run.
     #[serde(default)]
     pub instructions: Option<String>,
-    /// There is somebody who could answer what it asks: it waits for that.
+    /// True if a person can answer the agent's questions, so that the run waits for answers.
     #[serde(default)]
     pub asks: bool,
-    /// The runs before it, if it goes on with a question that was put off; once it has put one off
-    /// itself, with its own.
+    /// Results of earlier runs, if this one continues a deferred question. After this run defers
+    /// one itself, includes its own results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub so_far: Option<SoFar>,
-    /// It goes on in the process of the turn before.
+    pub so_far: Option<EarlierRuns>,
+    /// Set if the run continues in the process of the previous turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub live: Option<LiveFrom>,
+    pub live: Option<LiveProcess>,
 }
 
-/// A process that had answered before.
+/// State of a process that has answered earlier turns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LiveFrom {
-    /// What it had cost by then, as it counts itself; none: unknown.
+pub struct LiveProcess {
+    /// Cost by the process's own count before this turn. `None`: unknown.
     pub total: Option<Micros>,
 }
 
-// What a build before these fields meant.
+// Defaults for plans that builds without these fields wrote.
 fn told() -> bool {
     true
 }
@@ -81,7 +84,7 @@ fn unproven() -> TotalsScope {
     TotalsScope::Unproven
 }
 
-/// What a resumed session was before the run.
+/// State of a resumed session before the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Confirmed {
     pub file: FileMark,
@@ -108,7 +111,7 @@ impl Confirmed {
     }
 }
 
-/// The session that a fork was made of, as it was confirmed: its counts go on in the copy.
+/// State of the session that a fork copied. Its counts continue in the copy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forked {
     pub session: SessionId,
@@ -132,12 +135,12 @@ impl Forked {
 }
 
 impl AttemptPlan {
-    /// It goes on with what an earlier turn left, in place or as a copy.
+    /// Returns true if the session continues an earlier turn, in place or as a copy.
     pub fn continues(&self) -> bool {
         self.confirmed.is_some() || self.forked.is_some()
     }
 
-    /// What its session had cost when the run began; none: unknown.
+    /// Returns the cost of the session at the start of the run. `None`: unknown.
     pub fn total_before(&self) -> Option<Micros> {
         if let Some(so_far) = &self.so_far {
             return so_far.total;
@@ -149,7 +152,7 @@ impl AttemptPlan {
         }
     }
 
-    /// The same in tokens.
+    /// Returns the token counts of the session at the start of the run. `None`: unknown.
     pub fn usage_before(&self) -> Option<Usage> {
         if let Some(so_far) = &self.so_far {
             return so_far.counted;
@@ -173,7 +176,7 @@ impl AttemptPlan {
         own.or(parents).unwrap_or(0)
     }
 
-    /// The session the CLI was told to use.
+    /// Returns the session id that rejoin passed to the CLI, if it did.
     pub fn asked_session(&self) -> Option<SessionId> {
         self.asked.then(|| self.session.clone())
     }
@@ -192,7 +195,7 @@ impl AttemptPlan {
     }
 }
 
-/// Which pin a run writes to.
+/// Pin that a run writes to.
 #[derive(Debug, Clone, Copy)]
 pub enum PinStart {
     New(PinId),
@@ -207,7 +210,7 @@ impl PinStart {
     }
 }
 
-/// A run that is about to begin.
+/// Parameters of an attempt that is about to start.
 #[derive(Debug, Clone)]
 pub struct BeginAttempt<'a> {
     pub n: i64,
@@ -217,55 +220,59 @@ pub struct BeginAttempt<'a> {
     pub pin: PinStart,
     pub plan: &'a AttemptPlan,
     pub record: &'a TurnRecord,
-    /// The attempt before it was refused by the CLI.
+    /// Number of the previous attempt, if the CLI refused it.
     pub refused: Option<i64>,
 }
 
 impl Hub {
-    /// One transaction: the decision, the attempt, and the pin as `open`; then it may be started.
+    /// Records the decision, the attempt and the pin as `open`, in one transaction. Only then may a
+    /// process start.
     pub async fn begin_attempt(&self, claimed: &Claimed, begin: &BeginAttempt<'_>) -> Result<()> {
         let now = self.clock.now();
         let (turn, conversation) = (claimed.turn.id, claimed.conversation.id);
         let mut tx = self.store.begin().await?;
-        tx.decided(
-            turn,
-            claimed.turn.fence,
-            begin.verdict,
-            begin.reason,
-            begin.record,
-        )
-        .await?;
+        tx.turns()
+            .record_decision(
+                turn,
+                claimed.turn.fence,
+                begin.verdict,
+                begin.reason,
+                begin.record,
+            )
+            .await?;
         if let Some(n) = begin.refused {
-            tx.end_attempt(turn, n, "refused", None).await?;
+            tx.attempts().end(turn, n, "refused", None).await?;
         }
-        tx.add_attempt(
-            turn,
-            &Attempt {
-                n: begin.n,
-                verdict: begin.verdict,
-                reason: begin.reason,
-                status: "running".into(),
-                session_id: begin.plan.session.to_string(),
-                pin: begin.pin.id(),
-                prompt_id: begin.prompt_id.clone(),
-                plan: to_json(begin.plan)?,
-                spool: 0,
-            },
-        )
-        .await?;
+        tx.attempts()
+            .add(
+                turn,
+                &Attempt {
+                    n: begin.n,
+                    verdict: begin.verdict,
+                    reason: begin.reason,
+                    status: "running".into(),
+                    session_id: begin.plan.session.to_string(),
+                    pin: begin.pin.id(),
+                    prompt_id: begin.prompt_id.clone(),
+                    plan: to_json(begin.plan)?,
+                    spool: 0,
+                },
+            )
+            .await?;
         match begin.pin {
             PinStart::New(id) => {
-                tx.open_new_pin(
-                    id,
-                    conversation,
-                    &claimed.turn.agent,
-                    &begin.plan.session,
-                    turn,
-                    now,
-                )
-                .await?;
+                tx.pins()
+                    .open_new(
+                        id,
+                        conversation,
+                        &claimed.turn.agent,
+                        &begin.plan.session,
+                        turn,
+                        now,
+                    )
+                    .await?;
             }
-            PinStart::Existing(id) => tx.open_pin(id, turn, now).await?,
+            PinStart::Existing(id) => tx.pins().open(id, turn, now).await?,
         }
         let decided = EventBody::TurnDecided {
             verdict: begin.verdict.to_string(),
@@ -273,18 +280,18 @@ impl Hub {
             checks: begin.record.checks.clone(),
             sent: to_json(&begin.record.sent)?,
         };
-        tx.add_events(conversation, turn, now, &[decided]).await?;
+        tx.events().add(conversation, turn, now, &[decided]).await?;
         Ok(tx.commit().await?)
     }
 
-    /// The run of a turn that was written ahead and is not known to have ended.
+    /// Returns the attempt that was recorded as started and is not known to have ended.
     pub async fn running_attempt(&self, turn: TurnId) -> Result<Option<Attempt>> {
-        let attempts = self.store.read().await?.attempts(turn).await?;
+        let attempts = self.store.read().await?.attempts().of(turn).await?;
         Ok(attempts.into_iter().rev().find(|a| a.status == "running"))
     }
 
-    /// Commits events, what was asked and how far the spool was read for them, together: each line
-    /// counts once.
+    /// Commits events, questions and the spool offset that they were read up to, in one
+    /// transaction, so that each line counts once.
     pub async fn append(
         &self,
         claimed: &Claimed,
@@ -294,29 +301,69 @@ impl Hub {
         spool: u64,
     ) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.advance_spool(claimed.turn.id, claimed.turn.fence, n, spool as i64)
+        tx.attempts()
+            .advance_spool(claimed.turn.id, claimed.turn.fence, n, spool as i64)
             .await?;
         let (conversation, turn) = (claimed.conversation.id, claimed.turn.id);
         let now = self.clock.now();
-        tx.add_events(conversation, turn, now, events).await?;
+        tx.events().add(conversation, turn, now, events).await?;
         if !asked.is_empty() {
-            tx.add_questions(conversation, turn, n, now, asked).await?;
+            tx.questions()
+                .add(conversation, turn, n, now, asked)
+                .await?;
         }
         Ok(tx.commit().await?)
     }
 
-    /// What was found out about a binary is no longer true.
-    pub async fn forget_binary(&self, identity: &str) -> Result<()> {
+    /// Returns at most `limit` events of a turn behind `after`.
+    pub async fn events_of(&self, turn: TurnId, after: i64, limit: i64) -> Result<Vec<EventRow>> {
+        Ok(self
+            .store
+            .read()
+            .await?
+            .events()
+            .of_turn(turn, after, limit)
+            .await?)
+    }
+
+    /// Plans the statements that end a turn, while its run goes on.
+    pub async fn expect_end(&self) {
+        self.store.expect_end().await;
+    }
+
+    /// Writes the log of the store back into the database, if no task uses the writer.
+    pub fn checkpoint(&self) {
+        self.store.write_back();
+    }
+
+    /// Returns the stored facts about a binary.
+    pub async fn binary(&self, identity: &str) -> Result<Option<Facts>> {
+        Ok(self.store.read().await?.binaries().get(identity).await?)
+    }
+
+    /// Stores the facts about a binary.
+    pub async fn keep_binary(&self, identity: &str, agent: &str, facts: &Facts) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.forget_binary(identity).await?;
+        tx.binaries()
+            .save(identity, agent, facts, self.clock.now())
+            .await?;
         Ok(tx.commit().await?)
     }
 
-    /// The CLI refused the session: it is never offered again.
+    /// Deletes the facts about a binary that are no longer true.
+    pub async fn forget_binary(&self, identity: &str) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.binaries().forget(identity).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Retires a session that the CLI refused; it is never offered again.
     pub async fn retire(&self, claimed: &Claimed, pin: PinId, why: &str) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
-        tx.retire_pin(pin, why, self.clock.now()).await?;
+        tx.turns()
+            .check_fence(claimed.turn.id, claimed.turn.fence)
+            .await?;
+        tx.pins().retire(pin, why, self.clock.now()).await?;
         Ok(tx.commit().await?)
     }
 }

@@ -1,16 +1,17 @@
-//! What waits for a person: shown, and answered once.
+//! Questions of agents to people: shown, and answered once.
 
 use rejoin_core::{
-    AnswerWish, Asked, Choice, ConversationId, Given, MessageId, PermissionMode, QuestionId,
-    QuestionItem, QuestionKind, QuestionState, TurnId, TurnStatus,
+    AnswerRequest, Asked, Choice, ConversationId, FileChange, Given, MessageId, PermissionMode,
+    QuestionId, QuestionItem, QuestionKind, QuestionState, TurnId, TurnStatus, file_changes,
 };
 use rejoin_store::{NewAnswer, StoredQuestion, StoredTurn, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ceiling::Beyond;
+use crate::ceiling::LimitedPart;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
+use crate::view::turn_view;
 use crate::{Hub, fault};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -20,10 +21,13 @@ pub struct QuestionView {
     pub kind: QuestionKind,
     pub tool: String,
     pub input: Value,
+    /// Changes to files that an approval would allow; left out where the call changes none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<FileChange>,
     pub questions: Vec<QuestionItem>,
     pub state: QuestionState,
     pub asked_at: String,
-    /// What was said to it, and by whom.
+    /// The answer and its author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Given>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,16 +55,20 @@ pub struct InboxView {
 pub struct InboxDocument {
     /// Turns with an open question, longest wait first.
     pub turns: Vec<InboxView>,
-    /// The same list under its older name.
+    /// Older name of the list.
     #[serde(default)]
     pub inbox: Vec<InboxView>,
+    /// Number of the last event that this view contains: a stream with `after` and this number continues exactly here.
+    #[serde(default)]
+    pub as_of: i64,
 }
 
-impl From<Vec<InboxView>> for InboxDocument {
-    fn from(turns: Vec<InboxView>) -> Self {
+impl InboxDocument {
+    fn new(turns: Vec<InboxView>, as_of: i64) -> Self {
         Self {
             inbox: turns.clone(),
             turns,
+            as_of,
         }
     }
 }
@@ -84,33 +92,36 @@ impl LateAnswer {
             key: self.key.as_deref(),
             now,
         };
-        if tx.answer_gone_question(&answer, message).await? {
+        if tx.questions().answer_gone(&answer, message).await? {
             return Ok(());
         }
-        let question = tx.question(self.question).await?;
+        let question = tx.questions().get(self.question).await?;
         let gone = || Error::NotFound(format!("there is no question {}", self.question));
         Err(answered(&question.ok_or_else(gone)?))
     }
 }
 
 impl Hub {
-    /// What waits for a person, longest first.
-    pub async fn inbox(&self) -> Result<Vec<InboxView>> {
-        let waiting = self.store.read().await?.waiting_turns().await?;
+    /// Returns the turns that wait for a person, longest wait first.
+    pub async fn inbox(&self) -> Result<InboxDocument> {
+        let mut read = self.store.read_consistent().await?;
+        let as_of = read.events().last().await?;
         let mut views = vec![];
-        for id in waiting {
-            // It may have been answered, or deleted, meanwhile.
-            let view = match self.turn_view(id).await {
-                Err(Error::NotFound(_)) => continue,
-                view => view?,
-            };
-            let Some(first) = view.questions.first() else {
+        for id in read.questions().waiting_turns().await? {
+            let Some(turn) = read.turns().get(id).await? else {
                 continue;
             };
-            let mut read = self.store.read().await?;
-            let conversation = read.conversation(view.conversation_id).await?;
+            let conversation = read.conversations().get(turn.conversation).await?;
             let own = conversation.filter(|c| *c.namespace == *self.namespace);
             let Some(conversation) = own else {
+                continue;
+            };
+            let handle = read
+                .conversations()
+                .short_handle(&conversation.handle)
+                .await?;
+            let view = turn_view(&mut read, &handle, turn).await?;
+            let Some(first) = view.questions.first() else {
                 continue;
             };
             views.push(InboxView {
@@ -125,21 +136,22 @@ impl Hub {
                 questions: view.questions,
             });
         }
-        Ok(views)
+        read.finish().await;
+        Ok(InboxDocument::new(views, as_of))
     }
 
-    /// Answers a question of a turn. The first answer wins. Returns the turn that shows what became of it:
-    /// the one that asked, or, for a repeated answer that became a message, the turn of that message.
-    pub async fn answer(&self, turn: TurnId, wish: &AnswerWish) -> Result<TurnId> {
+    /// Answers a question of a turn. The first answer wins. Returns the turn that asked, or, for a
+    /// repeated answer that became a message, the turn of that message.
+    pub async fn answer(&self, turn: TurnId, answer: &AnswerRequest) -> Result<TurnId> {
         let mut tx = self.store.begin().await?;
-        let stored = tx.turn(turn).await?;
+        let stored = tx.turns().get(turn).await?;
         let stored = stored.ok_or_else(|| Error::NotFound(format!("there is no turn {turn}")))?;
-        let asked = tx.questions(turn).await?;
-        if let Some(before) = asked.iter().find(|q| is_repeated(q, wish)) {
-            return repeated(&mut tx, before, wish).await;
+        let asked = tx.questions().of(turn).await?;
+        if let Some(before) = asked.iter().find(|q| is_repeated(q, answer)) {
+            return repeated(&mut tx, before, answer).await;
         }
-        let question = one(&stored, &asked, wish)?;
-        let checked = question.asked.check(wish);
+        let question = one(&stored, &asked, answer)?;
+        let checked = question.asked.check(answer);
         let given = checked.map_err(|no| Error::Usage(no.to_string()))?;
         match question.state {
             QuestionState::Pending => {
@@ -153,26 +165,28 @@ impl Hub {
                     answer: Box::new(LateAnswer {
                         question: question.id,
                         given,
-                        by: wish.by.clone(),
-                        key: wish.client_key.clone(),
+                        by: answer.by.clone(),
+                        key: answer.client_key.clone(),
                     }),
                 });
             }
         }
         let (id, now) = (question.id, self.clock.now());
-        tx.answer_question(&NewAnswer {
-            question: id,
-            given: &given,
-            by: &wish.by,
-            key: wish.client_key.as_deref(),
-            now,
-        })
-        .await?;
-        let call = &question.asked.call_id;
-        let event = rejoin_core::EventBody::answered(call, id, &given, &wish.by);
-        tx.add_events(stored.conversation, turn, now, &[event])
+        tx.questions()
+            .answer(&NewAnswer {
+                question: id,
+                given: &given,
+                by: &answer.by,
+                key: answer.client_key.as_deref(),
+                now,
+            })
             .await?;
-        tx.go_on_if_answered(turn).await?;
+        let call = &question.asked.call_id;
+        let event = rejoin_core::EventBody::answered(call, id, &given, &answer.by);
+        tx.events()
+            .add(stored.conversation, turn, now, &[event])
+            .await?;
+        tx.questions().resume_if_answered(turn).await?;
         fault::point("before_answered");
         tx.commit().await?;
         fault::point("after_answered");
@@ -185,44 +199,44 @@ impl Hub {
         self.may_steer(turn)?;
         let approval = kind == QuestionKind::Approval && given.decision != Choice::Deny;
         if approval {
-            self.may(Beyond::Approval, PermissionMode::Ask)?;
+            self.may(LimitedPart::Approval, PermissionMode::Ask)?;
         }
         Ok(())
     }
 
-    /// Everything that one run of a turn asked, or those that it goes on from.
+    /// Returns the questions of one attempt of a turn and of the attempts before it.
     pub async fn questions(&self, turn: TurnId, attempt: i64) -> Result<Vec<StoredQuestion>> {
-        let mut found = self.store.read().await?.questions(turn).await?;
+        let mut found = self.store.read().await?.questions().of(turn).await?;
         found.retain(|q| q.attempt <= attempt);
         Ok(found)
     }
 }
 
-fn is_repeated(question: &StoredQuestion, wish: &AnswerWish) -> bool {
-    wish.client_key.is_some() && question.answer_key == wish.client_key
+fn is_repeated(question: &StoredQuestion, answer: &AnswerRequest) -> bool {
+    answer.client_key.is_some() && question.answer_key == answer.client_key
 }
 
-/// An answer that came before, under the same key. Another answer under that key is refused.
-async fn repeated(tx: &mut Tx, before: &StoredQuestion, wish: &AnswerWish) -> Result<TurnId> {
-    let given = before.asked.check(wish).ok();
+/// Returns the turn of an earlier answer under the same key. Refuses another answer under that key.
+async fn repeated(tx: &mut Tx, before: &StoredQuestion, answer: &AnswerRequest) -> Result<TurnId> {
+    let given = before.asked.check(answer).ok();
     if given.is_none() || given != before.given {
-        let key = wish.client_key.clone().unwrap_or_default();
+        let key = answer.client_key.clone().unwrap_or_default();
         return Err(Error::KeyReused(key));
     }
     let message = match before.answer_message {
-        Some(message) => tx.message(message).await?,
+        Some(message) => tx.messages().get(message).await?,
         None => None,
     };
     Ok(message.map_or(before.turn, |message| message.turn))
 }
 
-/// The question that is meant.
+/// Selects the question to answer.
 fn one<'q>(
     turn: &StoredTurn,
     asked: &'q [StoredQuestion],
-    wish: &AnswerWish,
+    answer: &AnswerRequest,
 ) -> Result<&'q StoredQuestion> {
-    if let Some(id) = wish.question_id {
+    if let Some(id) = answer.question_id {
         let found = asked.iter().find(|q| q.id == id);
         return found.ok_or_else(|| Error::NotFound(format!("the turn did not ask {id}")));
     }
@@ -257,7 +271,8 @@ fn answered(question: &StoredQuestion) -> Error {
     Error::Conflict(format!("{by} has answered it already: {told}"))
 }
 
-/// What is shown with a turn: what it waits for, or what it waited for when it was lost.
+/// Returns the questions to show with a turn: the open ones, or those that were open when it was
+/// lost.
 pub(crate) fn shown(status: TurnStatus, asked: Vec<StoredQuestion>) -> Vec<QuestionView> {
     let state = match status {
         TurnStatus::Waiting => QuestionState::Pending,
@@ -280,9 +295,15 @@ fn question_view(stored: StoredQuestion) -> QuestionView {
         questions,
         ..
     } = stored.asked;
+    let approves = kind == QuestionKind::Approval;
     QuestionView {
         id: stored.id,
         kind,
+        diff: if approves {
+            file_changes(&input)
+        } else {
+            vec![]
+        },
         tool,
         input,
         questions,

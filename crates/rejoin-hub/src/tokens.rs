@@ -1,4 +1,4 @@
-//! Tokens: made once, shown once, known by their hash.
+//! Tokens: created once, shown once, stored as a hash.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -11,24 +11,32 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::{Hub, rfc3339};
 
-/// What every token begins with, so that scanners find one that leaked.
+/// Prefix of every token, so that scanners find one that leaked.
 const PREFIX: &str = "rejoin_";
-/// `used_at` is written no more often than this.
+/// Minimum interval between two updates of `used_at`.
 const NOTED_EVERY: i64 = 60_000_000;
-/// A request does not wait longer for that.
+/// Longest time that a request waits for that update.
 const NOTED_WITHIN: Duration = Duration::from_millis(500);
 
-/// A token that is to be made.
+/// Secret that a request came with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Used {
+    Token(Uuid),
+    Session(Uuid),
+}
+
+/// Options of a new token.
 #[derive(Debug, Clone)]
-pub struct TokenWish {
+pub struct TokenRequest {
     pub name: String,
     pub scope: TokenScope,
     pub namespace: String,
-    /// In microseconds from now.
+    /// Lifetime in microseconds.
     pub expires_in: Option<i64>,
-    /// None: the configured ceiling holds.
+    /// `None`: the configured ceiling applies.
     pub max_permission: Option<PermissionMode>,
-    /// Random bytes of the caller; none: fresh ones. The same wish with the same bytes is the same token.
+    /// Random bytes from the caller. `None`: fresh ones. The same options with the same bytes give
+    /// the same token.
     pub secret: Option<[u8; 32]>,
 }
 
@@ -63,59 +71,57 @@ pub struct TokenView {
 }
 
 impl Hub {
-    pub async fn create_token(&self, wish: &TokenWish) -> Result<NewTokenView> {
-        well_formed(&wish.name, "name")?;
-        if wish.scope == TokenScope::Runner {
+    pub async fn create_token(&self, request: &TokenRequest) -> Result<NewTokenView> {
+        well_formed(&request.name, "name")?;
+        if request.scope == TokenScope::Runner {
             return Err(Error::TokenScope(
                 "this version of rejoin has no runners on other machines, so nothing takes a token with the scope `runner`".into(),
             ));
         }
-        if !wish.namespace.is_empty() {
-            well_formed(&wish.namespace, "namespace")?;
+        if !request.namespace.is_empty() {
+            well_formed(&request.namespace, "namespace")?;
         }
-        let secret = wish.secret.map_or_else(|| self.clock.secret(), Ok)?;
-        let token = secret.iter().fold(PREFIX.to_owned(), |text, byte| {
-            text + &format!("{byte:02x}")
-        });
+        let secret = request.secret.map_or_else(|| self.clock.secret(), Ok)?;
+        let token = PREFIX.to_owned() + &rejoin_core::hex(&secret);
         let now = self.clock.now();
-        let expires_at = wish.expires_in.map(|for_| now.saturating_add(for_));
+        let expires_at = request.expires_in.map(|for_| now.saturating_add(for_));
         let new = NewToken {
             id: self.clock.turn_id()?.uuid(),
-            name: &wish.name,
+            name: &request.name,
             hash: hash(&token),
-            scope: wish.scope,
-            namespace: &wish.namespace,
+            scope: request.scope,
+            namespace: &request.namespace,
             now,
             expires_at,
-            max_permission: wish.max_permission,
+            max_permission: request.max_permission,
         };
         let mut tx = self.store.begin().await?;
         let made = NewTokenView {
-            name: wish.name.clone(),
-            scope: wish.scope.to_string(),
-            namespace: wish.namespace.clone(),
+            name: request.name.clone(),
+            scope: request.scope.to_string(),
+            namespace: request.namespace.clone(),
             expires_at: expires_at.map(rfc3339),
-            max_permission: wish.max_permission.map(|mode| mode.to_string()),
+            max_permission: request.max_permission.map(|mode| mode.to_string()),
             token,
         };
-        if !tx.add_token(&new).await? {
+        if !tx.tokens().add(&new).await? {
             drop(tx);
             if let Some(before) = self.made_before(&made).await? {
                 return Ok(before);
             }
             return Err(Error::TokenTaken(format!(
                 "there is a token called `{}` already",
-                wish.name
+                request.name
             )));
         }
         tx.commit().await?;
         Ok(made)
     }
 
-    /// Returns the token if this very one was made before: the request for it is repeated.
+    /// Returns the token if an earlier request created exactly this one.
     async fn made_before(&self, made: &NewTokenView) -> Result<Option<NewTokenView>> {
         let given = hash(&made.token);
-        let found = self.store.read().await?.token_by_hash(&given).await?;
+        let found = self.store.read().await?.tokens().by_hash(&given).await?;
         let same = |token: &Token| {
             let known = (token.scope.as_str(), token.namespace.as_str());
             known == (made.scope.as_str(), made.namespace.as_str())
@@ -131,50 +137,62 @@ impl Hub {
 
     pub async fn token_views(&self) -> Result<Vec<TokenView>> {
         let now = self.clock.now();
-        let found = self.store.read().await?.tokens().await?;
+        let found = self.store.read().await?.tokens().all().await?;
         Ok(found.into_iter().map(|token| view(token, now)).collect())
     }
 
     pub async fn revoke_token(&self, name: &str) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        if !tx.revoke_token(name, self.clock.now()).await? {
+        if !tx.tokens().revoke(name, self.clock.now()).await? {
             return Err(Error::NoToken(format!("there is no token called `{name}`")));
         }
         Ok(tx.commit().await?)
     }
 
-    /// Whose token this is; none: nobody's, or it is no longer good.
+    /// Returns the token with this text, or `None` if it is unknown, expired or revoked.
     pub async fn token(&self, text: &str) -> Result<Option<Token>> {
         let given = hash(text);
-        let found = self.store.read().await?.token_by_hash(&given).await?;
+        let found = self.store.read().await?.tokens().by_hash(&given).await?;
         let now = self.clock.now();
-        // Found by an index; compared in constant time all the same.
+        // Found by an index, and still compared in constant time.
         let same = |token: &Token| blake3::Hash::from(token.hash) == blake3::Hash::from(given);
         let Some(token) = found.filter(|token| same(token) && token.is_good(now)) else {
             return Ok(None);
         };
-        if token.used_at.is_none_or(|at| now - at > NOTED_EVERY) {
-            self.note_use(&token, now).await;
-        }
+        self.note_use(Used::Token(token.id), token.used_at).await;
         Ok(Some(token))
     }
 
-    /// True if the token is neither revoked nor expired.
+    /// True if the token, or the session of a browser, has not ended.
     pub async fn is_good_token(&self, id: Uuid) -> Result<bool> {
-        let found = self.store.read().await?.token(id).await?;
-        Ok(found.is_some_and(|token| token.is_good(self.clock.now())))
+        let mut read = self.store.read().await?;
+        if let Some(token) = read.tokens().get(id).await? {
+            return Ok(token.is_good(self.clock.now()));
+        }
+        let session = read.browser_sessions().get(id).await?;
+        drop(read);
+        match session {
+            Some(session) => self.is_live(&session).await,
+            None => Ok(false),
+        }
     }
 
-    /// Notes that a token was used. A store that cannot be written keeps nobody from reading: after a
-    /// failure it is tried again later.
-    async fn note_use(&self, token: &Token, now: i64) {
+    /// Records the use of a token or session, at most once a minute. A read-only store does not prevent
+    /// requests: after a failure the update is tried again later.
+    pub(crate) async fn note_use(&self, used: Used, last: Option<i64>) {
         static NOT_BEFORE: AtomicI64 = AtomicI64::new(i64::MIN);
-        if now < NOT_BEFORE.load(Ordering::Relaxed) {
+        let now = self.clock.now();
+        if last.is_some_and(|at| now - at <= NOTED_EVERY)
+            || now < NOT_BEFORE.load(Ordering::Relaxed)
+        {
             return;
         }
         let noted = async {
             let mut tx = self.store.begin().await?;
-            tx.token_used(token.id, now).await?;
+            match used {
+                Used::Token(id) => tx.tokens().mark_used(id, now).await?,
+                Used::Session(id) => tx.browser_sessions().mark_used(id, now).await?,
+            }
             tx.commit().await
         };
         if !matches!(tokio::time::timeout(NOTED_WITHIN, noted).await, Ok(Ok(()))) {
@@ -182,10 +200,10 @@ impl Hub {
         }
     }
 
-    /// Is there any that is good?
+    /// Returns true if at least one token is valid.
     pub async fn has_tokens(&self) -> Result<bool> {
         let now = self.clock.now();
-        let found = self.store.read().await?.tokens().await?;
+        let found = self.store.read().await?.tokens().all().await?;
         Ok(found.iter().any(|token| token.is_good(now)))
     }
 }
@@ -210,7 +228,7 @@ fn view(token: Token, now: i64) -> TokenView {
     }
 }
 
-/// A token is random, so nothing slower is needed.
+/// Hashes a token. A token is random, so no slower hash is needed.
 fn hash(token: &str) -> [u8; 32] {
     blake3::derive_key("rejoin 2026 token", token.as_bytes())
 }

@@ -1,6 +1,6 @@
-//! A turn as a trace, for those who collect them: one span for the turn, one for each tool it used. It is
-//! made of what the store knows when the turn has ended, so it is whole even if the process that began the
-//! turn is long gone. Without anybody who collects, nothing of this is done.
+//! Exports a turn as an OpenTelemetry trace: one span for the turn, one for each tool call. The
+//! trace is built from the store when the turn has ended, so it is complete even if the process
+//! that began the turn is gone. Without an exporter nothing is read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
@@ -17,11 +17,11 @@ use crate::claim::Claimed;
 use crate::error::Result;
 use crate::finish::Settled;
 
-/// More tools than that are not shown one by one.
+/// Number of events to read. Later tool calls get no span.
 const EVENTS: i64 = 20_000;
 
 impl Hub {
-    /// Never in the way of the turn: what cannot be told is not.
+    /// Exports the trace. Never fails the turn: parts that cannot be read are left out.
     pub(crate) async fn trace(
         &self,
         claimed: &Claimed,
@@ -69,7 +69,7 @@ impl Hub {
 
     async fn tools_of(&self, claimed: &Claimed) -> Result<Vec<Tool>> {
         let mut read = self.store.read().await?;
-        let events = read.events_of(claimed.turn.id, 0, EVENTS).await?;
+        let events = read.events().of_turn(claimed.turn.id, 0, EVENTS).await?;
         Ok(tools(events))
     }
 }
@@ -82,7 +82,7 @@ struct Tool {
     failed: bool,
 }
 
-/// What was called, in order, with what came of it.
+/// Pairs tool calls with their results, in order.
 fn tools(events: Vec<EventRow>) -> Vec<Tool> {
     let (mut called, mut by_id) = (Vec::<Tool>::new(), BTreeMap::new());
     for event in events {
@@ -113,7 +113,7 @@ fn tools(events: Vec<EventRow>) -> Vec<Tool> {
     called
 }
 
-/// By the names that are agreed upon for generative AI, and our own for what has none.
+/// Builds the attributes, with the OpenTelemetry names for generative AI and our own for the rest.
 fn attributes(
     claimed: &Claimed,
     settled: &Settled,
@@ -161,7 +161,7 @@ fn attributes(
     all
 }
 
-/// What the turn is part of (W3C Trace Context).
+/// Reads the parent context (W3C Trace Context).
 fn parent(traceparent: &str) -> Context {
     let headers = HashMap::from([("traceparent".to_owned(), traceparent.to_owned())]);
     global::get_text_map_propagator(|propagator| propagator.extract(&headers))

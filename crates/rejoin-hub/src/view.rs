@@ -1,9 +1,9 @@
-//! The JSON of the outer contract: turns, conversations, messages. Fields may be added, none
+//! JSON types of the outer contract: turns, conversations, messages. Fields may be added, never
 //! renamed.
 
 use rejoin_core::{
-    Class, Context, ConversationId, Counts, MessageId, MessageState, Role, Sent, ToolNote, TurnId,
-    TurnStatus, Usage,
+    Class, Context, ConversationId, Counts, MessageId, MessageState, Micros, Role, Sent, ToolNote,
+    TurnId, TurnStatus, Usage,
 };
 use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,9 @@ use crate::Hub;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
 use crate::finish::took_ms;
+use crate::partial::partial_text;
 use crate::questions::{QuestionView, shown};
+use crate::row::{conversation_view, unfinished};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -27,6 +29,9 @@ pub struct TurnView {
     pub model: Option<String>,
     pub status: String,
     pub text: Option<String>,
+    /// Text written before a turn without an answer ended, 16 KiB at most. No agent is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_text: Option<String>,
     pub summary: String,
     pub verdict: Option<String>,
     pub reason: Option<String>,
@@ -41,6 +46,10 @@ pub struct TurnView {
     pub saved: String,
     pub tier: Option<String>,
     pub parent_turn_id: Option<TurnId>,
+    /// Root of the chain of a turn with a tier.
+    pub chain_id: Option<TurnId>,
+    /// Request for a higher tier, and the decision about it.
+    pub escalation: Option<Value>,
     pub machine: String,
     pub started_at: Option<String>,
     pub duration_ms: u64,
@@ -48,10 +57,23 @@ pub struct TurnView {
     pub version: Option<String>,
     pub command: Vec<String>,
     pub leftovers: Vec<String>,
-    /// What it waits for, or waited for when it was lost.
+    /// Pending questions; of a lost turn those that were pending.
     pub questions: Vec<QuestionView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
+    /// Number of the last event that this view contains: a stream with `after` and this number continues exactly here.
+    /// Only in the answer of `GET /api/turns/{id}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<i64>,
+    /// Newest to-do list of a turn that has not ended: `text` and `status` of each item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todo: Option<Value>,
+    /// Text of a turn that has not ended, behind its last event `text`: the pieces of `text.delta` so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streamed_text: Option<String>,
+    /// Estimated cost without the session, if the turn continued one and was cheaper for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_estimate_usd: Option<f64>,
 }
 
 /// Tokens of a turn; each is null where its CLI did not report it. `input` excludes cache reads and writes.
@@ -123,13 +145,79 @@ pub struct ConversationView {
     pub created_at: String,
     pub updated_at: String,
     pub cost_usd: Option<f64>,
-    pub last_turn: Option<Value>,
-    /// Of which it is a fork.
+    /// False if a turn ran whose cost is unknown: `cost_usd` is then a lower bound.
+    #[serde(default)]
+    pub cost_known: bool,
+    pub last_turn: Option<LastTurnView>,
+    /// Number of turns.
+    #[serde(default)]
+    pub turns: i64,
+    /// Number of messages in the history, which is the position of the last one.
+    #[serde(default)]
+    pub messages: i64,
+    /// Current action of a running turn.
+    #[serde(default)]
+    pub activity: Option<ActivityView>,
+    /// First pending question of a waiting turn.
+    #[serde(default)]
+    pub asks: Option<AsksView>,
+    /// Class of failure of the newest turn, if it did not succeed.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// Position of the newest message that was marked as seen.
+    #[serde(default)]
+    pub seen: i64,
+    /// True if the newest message is an answer behind that position.
+    #[serde(default)]
+    pub unread: bool,
+    /// The conversation that this one was forked from.
     pub parent_id: Option<ConversationId>,
     pub archived: bool,
-    /// What a message does that finds it idle: `auto`, `ask` or `never`.
+    /// Effect of a message on an idle conversation: `auto`, `ask` or `never`.
     #[serde(rename = "continue")]
     pub continues: String,
+}
+
+/// The newest turn of a conversation, in short.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LastTurnView {
+    pub turn_id: TurnId,
+    pub status: String,
+    pub verdict: Option<String>,
+    pub reason: Option<String>,
+    pub agent: String,
+    pub summary: String,
+    #[serde(default)]
+    pub started_at: Option<String>,
+    #[serde(default)]
+    pub ended_at: Option<String>,
+}
+
+/// Current action of a running turn.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ActivityView {
+    /// `starting`, `thinking`, `writing` or `tool`.
+    pub doing: String,
+    /// The tool, and the subject of its call.
+    pub tool: Option<String>,
+    pub subject: Option<String>,
+    /// Begin of the action.
+    pub since: String,
+}
+
+/// A pending question, in short.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AsksView {
+    pub question_id: rejoin_core::QuestionId,
+    pub kind: rejoin_core::QuestionKind,
+    /// The tool that needs an approval.
+    pub tool: String,
+    /// The first question, or the subject of the call.
+    pub text: String,
+    pub asked_at: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -140,7 +228,7 @@ pub struct MessageView {
     pub role: Role,
     pub agent: Option<String>,
     pub text: String,
-    /// None: it was said outside.
+    /// The turn; none: the message is external.
     pub turn_id: Option<TurnId>,
     pub edited: bool,
     pub origin: String,
@@ -148,11 +236,11 @@ pub struct MessageView {
     /// No longer part of the history.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
-    /// What it said before, oldest first; only with all.
+    /// Earlier texts, oldest first; only with all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionView>,
     pub created_at: String,
-    /// What the tools of its turn did, in short.
+    /// Actions of the turn's tools, in short.
     pub tools: Vec<ToolNote>,
 }
 
@@ -176,7 +264,7 @@ pub struct SessionView {
 }
 
 impl TurnView {
-    /// Nothing of it can change any more.
+    /// Returns true if the turn has ended and cannot change any more.
     pub fn ended(&self) -> bool {
         self.status
             .parse::<TurnStatus>()
@@ -186,24 +274,39 @@ impl TurnView {
 
 impl Hub {
     pub async fn turn_view(&self, id: TurnId) -> Result<TurnView> {
-        let mut read = self.store.read().await?;
+        Ok(TurnView {
+            as_of: None,
+            ..self.turn_view_as_of(id).await?
+        })
+    }
+
+    /// Returns the view of a turn with the number of the last event that it contains.
+    pub async fn turn_view_as_of(&self, id: TurnId) -> Result<TurnView> {
+        let mut read = self.store.read_consistent().await?;
+        let as_of = read.events().last().await?;
         let turn = read
-            .turn(id)
+            .turns()
+            .get(id)
             .await?
             .ok_or_else(|| Error::NotFound(format!("there is no turn {id}")))?;
         let handle = handle_of(&mut read, &turn).await?;
-        turn_view(&mut read, &handle, turn).await
+        let mut view = turn_view(&mut read, &handle, turn).await?;
+        read.finish().await;
+        view.as_of = Some(as_of);
+        Ok(view)
     }
 
-    /// Summary and answer of a turn that succeeded, for those who need no more.
+    /// Returns summary and answer of a succeeded turn, for callers that need no more.
     pub async fn reply(&self, id: TurnId) -> Result<Option<(String, String)>> {
         let mut read = self.store.read().await?;
-        let turn = read.turn(id).await?;
-        let Some(turn) = turn.filter(|t| t.status == TurnStatus::Succeeded) else {
+        let turn = read.turns().get(id).await?;
+        // A request for a higher tier is part of the report.
+        let plain = |t: &StoredTurn| t.status == TurnStatus::Succeeded && t.escalation.is_none();
+        let Some(turn) = turn.filter(plain) else {
             return Ok(None);
         };
         let reply = match turn.reply {
-            Some(id) => read.message_ever(id).await?,
+            Some(id) => read.messages().get_ever(id).await?,
             None => None,
         };
         Ok(reply.map(|reply| (turn.summary, reply.message.text)))
@@ -211,59 +314,34 @@ impl Hub {
 
     pub async fn conversation_view(&self, c: &Conversation) -> Result<ConversationView> {
         let mut read = self.store.read().await?;
-        let state = match read.unfinished_turn(c.id).await? {
-            Some(turn) => turn.status.to_string(),
-            None if c.opened_by.is_some() => "running".into(),
-            None if read.has_queued(c.id).await? => "queued".into(),
-            None => "idle".into(),
-        };
-        let last = read.last_turn(c.id).await?;
-        Ok(ConversationView {
-            id: c.id,
-            handle: read.short_handle(&c.handle).await?,
-            key: c.key.clone(),
-            title: c.title.clone(),
-            agent: c.agent.to_string(),
-            workdir: c.workdir.clone(),
-            permission: c.permission.to_string(),
-            scope: c.scope.as_str().into(),
-            state,
-            created_at: rfc3339(c.created_at),
-            updated_at: rfc3339(c.updated_at),
-            cost_usd: read.cost_of(c.id).await?.map(rejoin_core::Micros::dollars),
-            last_turn: last.map(|t| {
-                serde_json::json!({
-                    "turn_id": t.id, "status": t.status, "verdict": t.verdict, "reason": t.reason,
-                    "agent": t.agent, "summary": t.summary,
-                })
-            }),
-            parent_id: c.parent.map(|p| p.id),
-            archived: c.archived_at.is_some(),
-            continues: c.continues.clone(),
-        })
+        conversation_view(&mut read, c).await
     }
 
     pub async fn session_views(&self, c: ConversationId) -> Result<Vec<SessionView>> {
         let mut read = self.store.read().await?;
-        let mut views = vec![];
-        for stored in read.all_pins(c).await? {
-            let (state, why) = match &stored.state {
-                rejoin_core::PinState::Open(_) => ("open", None),
-                rejoin_core::PinState::Confirmed => ("confirmed", None),
-                rejoin_core::PinState::Retired(why) => ("retired", Some(why.clone())),
-            };
-            views.push(SessionView {
-                epoch: read.epoch(c, &stored.agent).await?,
-                agent: stored.agent.to_string(),
-                session_id: stored.session.to_string(),
-                state: state.into(),
-                why,
-                seen_message_id: stored.pin.as_ref().and_then(|p| p.seen.last),
-                machine: stored.pin.map(|p| p.machine),
-            });
-        }
-        Ok(views)
+        session_views(&mut read, c).await
     }
+}
+
+pub(crate) async fn session_views(read: &mut Read, c: ConversationId) -> Result<Vec<SessionView>> {
+    let mut views = vec![];
+    for stored in read.pins().all(c).await? {
+        let (state, why) = match &stored.state {
+            rejoin_core::PinState::Open(_) => ("open", None),
+            rejoin_core::PinState::Confirmed => ("confirmed", None),
+            rejoin_core::PinState::Retired(why) => ("retired", Some(why.clone())),
+        };
+        views.push(SessionView {
+            epoch: read.binaries().epoch(c, &stored.agent).await?,
+            agent: stored.agent.to_string(),
+            session_id: stored.session.to_string(),
+            state: state.into(),
+            why,
+            seen_message_id: stored.pin.as_ref().and_then(|p| p.seen.last),
+            machine: stored.pin.map(|p| p.machine),
+        });
+    }
+    Ok(views)
 }
 
 pub(crate) fn message_view(stored: StoredMessage) -> MessageView {
@@ -285,7 +363,7 @@ pub(crate) fn message_view(stored: StoredMessage) -> MessageView {
     }
 }
 
-/// Every turn that ended without an answer says why.
+/// Returns the error of a turn that ended without an answer.
 fn error_view(turn: &StoredTurn, reference: &str) -> Option<ErrorView> {
     let (class, message, advice) = match (&turn.error, turn.status) {
         (Some(e), _) => (e.class.as_str(), e.message.clone(), e.class),
@@ -303,28 +381,32 @@ fn error_view(turn: &StoredTurn, reference: &str) -> Option<ErrorView> {
 }
 
 async fn handle_of(read: &mut Read, turn: &StoredTurn) -> Result<String> {
-    let conversation = read.conversation(turn.conversation).await?;
+    let conversation = read.conversations().get(turn.conversation).await?;
     let conversation =
         conversation.ok_or_else(|| Error::NotFound("the conversation is gone".into()))?;
-    Ok(read.short_handle(&conversation.handle).await?)
+    Ok(read
+        .conversations()
+        .short_handle(&conversation.handle)
+        .await?)
 }
 
 /// Returns the view of a turn in the conversation with this handle.
 pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -> Result<TurnView> {
     let reply = match turn.reply {
-        Some(id) => read.message_ever(id).await?,
+        Some(id) => read.messages().get_ever(id).await?,
         None => None,
     };
     let seq = match &reply {
         Some(reply) => reply.message.seq,
         None => read
-            .message_ever(turn.message)
+            .messages()
+            .get_ever(turn.message)
             .await?
             .map_or(0, |m| m.message.seq),
     };
-    let attempts = read.attempts(turn.id).await?;
+    let attempts = read.attempts().of(turn.id).await?;
     let asked = match turn.status {
-        TurnStatus::Waiting | TurnStatus::Lost => read.questions(turn.id).await?,
+        TurnStatus::Waiting | TurnStatus::Lost => read.questions().of(turn.id).await?,
         TurnStatus::Queued
         | TurnStatus::Running
         | TurnStatus::Succeeded
@@ -332,6 +414,15 @@ pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -
         | TurnStatus::Cancelled => vec![],
     };
     let questions = shown(turn.status, asked);
+    let partial_text = partial_text(read, &turn).await?;
+    let (todo, streamed_text) = match turn.status {
+        TurnStatus::Running | TurnStatus::Waiting => unfinished(read, turn.id).await?,
+        TurnStatus::Queued
+        | TurnStatus::Succeeded
+        | TurnStatus::Failed
+        | TurnStatus::Cancelled
+        | TurnStatus::Lost => (None, None),
+    };
     let reference = if seq > 0 {
         format!("{handle}:{seq}")
     } else {
@@ -351,6 +442,7 @@ pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -
             .or_else(|| turn.request["model"].as_str().map(str::to_owned)),
         status: turn.status.to_string(),
         text: reply.map(|m| m.message.text),
+        partial_text,
         summary: turn.summary.clone(),
         verdict: turn.verdict.map(|v| v.to_string()),
         reason: turn.reason.map(|r| r.to_string()),
@@ -371,12 +463,18 @@ pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -
             })
             .collect(),
         usage: turn.usage.map(UsageView::from).unwrap_or_default(),
-        cost_usd: turn.cost.known().map(rejoin_core::Micros::dollars),
+        cost_usd: turn.cost.known().map(Micros::dollars),
         context: turn.context,
         denied: turn.denied.clone(),
         saved: turn.saved.clone(),
-        tier: None,
-        parent_turn_id: None,
+        tier: turn.tier.clone(),
+        parent_turn_id: turn.parent,
+        chain_id: turn.chain,
+        escalation: turn.escalation.clone(),
+        as_of: None,
+        todo,
+        streamed_text,
+        fresh_estimate_usd: turn.record.fresh_estimate.map(Micros::dollars),
         machine: turn.machine.clone(),
         started_at: turn.started_at.map(rfc3339),
         duration_ms: took_ms(&turn),

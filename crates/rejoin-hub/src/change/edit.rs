@@ -1,24 +1,30 @@
-//! Other words in a message; a history cut short; sessions not used again.
+//! Edits a message, truncates a history, and retires sessions.
 
 use rejoin_core::{ConversationId, MessageId};
 use rejoin_store::Tx;
 
-use super::{Changed, Doing, Made, Undo};
+use super::{ChangeMode, Changed, Made, Undo};
 use crate::Hub;
 use crate::error::{Error, Result};
 
 const RESET: &str = "retired by rejoin reset";
 
 impl Hub {
-    /// Its id stays; what it said before is kept.
-    pub async fn edit(&self, id: MessageId, text: &str, doing: Doing) -> Result<Changed> {
+    /// Replaces the text of a message. The message keeps its id, and the change keeps the old text
+    /// for `undo`.
+    pub async fn edit(&self, id: MessageId, text: &str, doing: ChangeMode) -> Result<Changed> {
         let c = self.conversation_of(id).await?;
         let mut change = self.begin_change(c).await?;
         self.may_have(&change.conversation)?;
         let tx = &mut change.tx;
-        let stored = tx.message(id).await?.ok_or_else(removed)?;
+        let stored = tx.messages().get(id).await?.ok_or_else(removed)?;
         // Another caller may have queued it with more permissions than the conversation has.
-        if let Some(turn) = tx.turn(stored.turn).await?.filter(|t| !t.status.ended()) {
+        if let Some(turn) = tx
+            .turns()
+            .get(stored.turn)
+            .await?
+            .filter(|t| !t.status.ended())
+        {
             self.may_steer(&turn)?;
         }
         let mut message = stored.message;
@@ -32,9 +38,9 @@ impl Hub {
         };
         if was != text {
             let now = self.clock.now();
-            tx.rewrite_message(&message, true, now).await?;
+            tx.changes().rewrite_message(&message, true, now).await?;
             if message.seq > 0 {
-                tx.refold(c, message.seq).await?;
+                tx.recompute(c, message.seq).await?;
             }
             made.undo = Some(Undo::Edit {
                 message: id,
@@ -46,7 +52,7 @@ impl Hub {
     }
 
     /// Takes a message and all after it out of the history.
-    pub async fn truncate(&self, id: MessageId, doing: Doing) -> Result<Changed> {
+    pub async fn truncate(&self, id: MessageId, doing: ChangeMode) -> Result<Changed> {
         let c = self.conversation_of(id).await?;
         let mut change = self.begin_change(c).await?;
         self.may_have(&change.conversation)?;
@@ -66,15 +72,17 @@ impl Hub {
         self.end_change(change, made, doing).await
     }
 
-    /// `rejoin reset`: the sessions are not used again, the messages stay.
-    pub async fn reset(&self, c: ConversationId, doing: Doing) -> Result<(u64, Changed)> {
+    /// Implements `rejoin reset`: retires all sessions and keeps the messages. Returns the number
+    /// of retired sessions.
+    pub async fn reset(&self, c: ConversationId, doing: ChangeMode) -> Result<(u64, Changed)> {
         let mut change = self.begin_change(c).await?;
         self.may_have(&change.conversation)?;
         let now = self.clock.now();
-        let pins = change.tx.retire_all_pins(c, RESET, now).await?;
+        let pins = change.tx.pins().retire_all(c, RESET, now).await?;
         let retired = pins.len() as u64;
-        // A fork that has no session yet gives up what it would have begun with.
-        let conversation = change.tx.conversation(c).await?;
+        // A fork without a session yet loses the right to begin with a copy of its parent's
+        // session.
+        let conversation = change.tx.conversations().get(c).await?;
         let forked = conversation.is_some_and(|c| c.parent.is_some());
         let made = Made {
             kind: "reset",
@@ -86,29 +94,37 @@ impl Hub {
         Ok((retired, self.end_change(change, made, doing).await?))
     }
 
-    /// Everything from a place on, with turns that were still to answer some of it.
+    /// Removes every message from position `from` on, and drops queued turns that were to answer
+    /// one of them.
     pub(super) async fn cut(
         &self,
         tx: &mut Tx,
         c: ConversationId,
         from: i64,
     ) -> Result<Vec<MessageId>> {
-        let removed = tx.remove_from(c, from, self.clock.now()).await?;
+        let removed = tx.changes().remove_from(c, from, self.clock.now()).await?;
         for id in &removed {
-            tx.drop_queued_turns_of(*id).await?;
+            tx.changes().drop_queued_turns_of(*id).await?;
         }
         Ok(removed)
     }
 
     pub(super) async fn conversation_of(&self, id: MessageId) -> Result<ConversationId> {
-        let found = self.store.read().await?.conversation_of(id).await?;
+        let found = self
+            .store
+            .read()
+            .await?
+            .messages()
+            .conversation_of(id)
+            .await?;
         found.ok_or_else(|| Error::NotFound(format!("there is no message {id}")))
     }
 }
 
-/// Where a message stands; one that is queued stands nowhere yet.
+/// Returns the position of a message in the history. Fails for a queued message, which has none
+/// yet.
 pub(super) async fn place_of(tx: &mut Tx, id: MessageId) -> Result<i64> {
-    let stored = tx.message(id).await?.ok_or_else(removed)?;
+    let stored = tx.messages().get(id).await?.ok_or_else(removed)?;
     match stored.message.seq {
         0 => Err(Error::Conflict(
             "the message is still queued, and not part of the history yet".into(),

@@ -1,12 +1,12 @@
-//! Two conversations become one (D-10, D-12, D-14, D-37): the older block first, never interleaved; whoever
-//! asks for the one that was merged is led to the other.
+//! Merges two conversations (D-10, D-12, D-14, D-37). The older block comes first and blocks are
+//! never interleaved. The merged conversation redirects to the other one.
 
-use rejoin_core::{ConversationId, MessageId, PinId, TurnId};
-use rejoin_store::{Belongings, Tx};
+use rejoin_core::{ConversationId, EventBody, MessageId, PinId, TurnId};
+use rejoin_store::{OwnedRows, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::undo::Reverted;
-use super::{Affected, Doing, Made, gone, must_be_idle};
+use super::undo::RevertEffect;
+use super::{Affected, ChangeMode, Made, gone, must_be_idle};
 use crate::Hub;
 use crate::error::{Error, Result};
 
@@ -19,7 +19,7 @@ pub struct Merged {
     pub dry_run: bool,
 }
 
-/// What parts them again.
+/// Data that `undo` needs to separate the conversations again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Undo {
     from: ConversationId,
@@ -27,12 +27,12 @@ pub(super) struct Undo {
     queued: Vec<MessageId>,
     turns: Vec<TurnId>,
     pins: Vec<PinId>,
-    /// How many places each block was moved by.
+    /// Number of positions by which each block was shifted.
     from_by: i64,
     into_by: i64,
-    /// Places that were taken right after.
+    /// Number of messages in the merged history right after the merge.
     total: i64,
-    /// Conversations that had been merged into FROM before.
+    /// Conversations that had been merged into `from` before.
     #[serde(default)]
     led: Vec<ConversationId>,
 }
@@ -42,7 +42,7 @@ impl Hub {
         &self,
         from: ConversationId,
         into: ConversationId,
-        doing: Doing,
+        doing: ChangeMode,
     ) -> Result<Merged> {
         if from == into {
             return Err(Error::Usage(
@@ -54,30 +54,37 @@ impl Hub {
         let other = must_be_idle(tx, from).await?;
         self.may_have(&change.conversation)?;
         self.may_have(&other)?;
-        let shared = tx.shared_roots(from, into).await?;
+        let shared = tx.changes().shared_roots(from, into).await?;
         if shared > 0 {
             return Err(Error::Conflict(format!(
                 "one is a fork of the other: they share {shared} messages, which would be there twice"
             )));
         }
-        let what = tx.belongings(from).await?;
-        let (moved, kept) = (what.messages.len() as i64, tx.last_seq(into).await?);
+        let what = tx.merge().owned_rows(from).await?;
+        let (moved, kept) = (
+            what.messages.len() as i64,
+            tx.history().last_seq(into).await?,
+        );
         let older = (other.created_at, other.id) < (change.conversation.created_at, into);
         let (from_by, into_by) = if older { (0, moved) } else { (kept, 0) };
         if into_by > 0 {
-            tx.shift_places(into, into_by).await?;
+            tx.merge().shift_places(into, into_by).await?;
         }
         if from_by > 0 {
-            tx.shift_places(from, from_by).await?;
+            tx.merge().shift_places(from, from_by).await?;
         }
-        tx.give_to(&what, into).await?;
-        // Never over two corners.
-        let led = tx.led_to(from).await?;
+        tx.merge().move_rows(&what, into).await?;
+        // Redirects never form a chain: earlier ones are pointed at the new target.
+        let led = tx.merge().redirecting_to(from).await?;
         for c in led.iter().chain([&from]) {
-            tx.redirect(*c, Some(into)).await?;
+            tx.merge().redirect(*c, Some(into)).await?;
         }
-        tx.refold(into, 1).await?;
-        let Belongings {
+        let event = EventBody::changed(["merged_into"]);
+        tx.events()
+            .add(from, TurnId::nil(), self.clock.now(), &[event])
+            .await?;
+        tx.recompute(into, 1).await?;
+        let OwnedRows {
             messages,
             queued,
             turns,
@@ -109,39 +116,43 @@ impl Hub {
         })
     }
 
-    /// Both are again what they were; what was said since is removed.
+    /// Reverts a merge: both conversations are as before, and messages added since are removed.
     pub(super) async fn part(
         &self,
         tx: &mut Tx,
         into: ConversationId,
         undo: Undo,
-    ) -> Result<Reverted> {
-        if tx.conversation(undo.from).await?.is_none() {
+    ) -> Result<RevertEffect> {
+        if tx.conversations().get(undo.from).await?.is_none() {
             return Err(gone());
         }
         let since = self.cut(tx, into, undo.total + 1).await?;
-        let what = Belongings {
+        let what = OwnedRows {
             messages: undo.messages,
             queued: undo.queued,
             turns: undo.turns,
             pins: undo.pins,
         };
-        tx.give_to(&what, undo.from).await?;
+        tx.merge().move_rows(&what, undo.from).await?;
         if undo.from_by > 0 {
-            tx.shift_places(undo.from, -undo.from_by).await?;
+            tx.merge().shift_places(undo.from, -undo.from_by).await?;
         }
         if undo.into_by > 0 {
-            tx.shift_places(into, -undo.into_by).await?;
+            tx.merge().shift_places(into, -undo.into_by).await?;
         }
-        tx.redirect(undo.from, None).await?;
+        tx.merge().redirect(undo.from, None).await?;
         for c in undo.led {
-            tx.redirect(c, Some(undo.from)).await?;
+            tx.merge().redirect(c, Some(undo.from)).await?;
         }
-        tx.refold(undo.from, 1).await?;
-        tx.refold(into, 1).await?;
-        Ok(Reverted {
+        let event = EventBody::changed(["merged_into"]);
+        tx.events()
+            .add(undo.from, TurnId::nil(), self.clock.now(), &[event])
+            .await?;
+        tx.recompute(undo.from, 1).await?;
+        tx.recompute(into, 1).await?;
+        Ok(RevertEffect {
             removed: since,
-            ..Reverted::default()
+            ..RevertEffect::default()
         })
     }
 }

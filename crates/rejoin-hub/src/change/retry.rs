@@ -1,30 +1,31 @@
-//! Runs a message again: what followed it is removed, its id stays, and no session is resumed.
+//! Runs a message again: later messages are removed, the message keeps its id, and no session is
+//! resumed.
 
-use rejoin_core::{AgentName, EventBody, MessageId, MessageState, Role, ToolNote, TurnId};
+use rejoin_core::{AgentName, EventBody, Fresh, MessageId, MessageState, Role, ToolNote, TurnId};
 use rejoin_store::{Change as StoredChange, NewTurn, StoredMessage, StoredTurn, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::edit::place_of;
-use super::{Change, Changed, Doing, Made, Undo};
+use super::{Change, ChangeMode, Changed, Made, Undo};
 use crate::Hub;
 use crate::accept::{Accepted, may_continue, settle_request, to_json};
+use crate::active::ActiveTurn;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
-use crate::hold::Hold;
-use crate::request::{FreshWish, TurnFlags, TurnRequest};
+use crate::request::{TurnFlags, TurnRequest};
 
-/// A message as it was before it was run again.
+/// State of a message before it was run again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Retried {
+pub(super) struct RetriedMessage {
     pub(super) message: MessageId,
-    /// The turn that was made for it, and the one it belonged to.
+    /// Turn that the retry created. `old_turn` is the one that the message belonged to before.
     turn: TurnId,
     old_turn: TurnId,
     answered: bool,
     trail: Vec<ToolNote>,
 }
 
-impl Retried {
+impl RetriedMessage {
     pub(super) async fn put_back(&self, tx: &mut Tx) -> Result<()> {
         let state = if self.answered {
             MessageState::Ok
@@ -32,39 +33,40 @@ impl Retried {
             MessageState::Unanswered
         };
         Ok(tx
+            .changes()
             .hand_over(self.message, self.old_turn, state, &self.trail)
             .await?)
     }
 }
 
-/// How a message is to be run again.
+/// Options of a retry.
 #[derive(Debug, Clone)]
-pub struct Again {
+pub struct RetryOptions {
     pub message: MessageId,
-    /// None: the agent of the conversation's newest turn.
+    /// `None`: the agent that answered the message before.
     pub agent: Option<AgentName>,
     pub flags: TurnFlags,
     pub request: TurnRequest,
-    /// The same key again returns the same turn and never runs it twice.
+    /// Idempotency key: a second request with it returns the same turn and never runs it twice.
     pub client_key: Option<String>,
-    /// The user said yes to continuing a conversation that asks.
+    /// True if the caller confirmed continuing a conversation whose policy is `ask`.
     pub confirmed: bool,
-    /// The turn would wait: refused if so many wait already. None: it runs at once, or waits without a limit.
+    /// Refuses the retry if the store already has this many queued messages. `None`: no limit.
     pub queue_limit: Option<u64>,
 }
 
-/// Stands in the request of a turn for the message that it runs again: no other request has it.
+/// Digest that marks the request of a turn as a retry of this message. No other request has it.
 fn digest_of(message: MessageId) -> String {
     format!("retry {message}")
 }
 
 impl Hub {
-    /// In one transaction: what followed is removed, and the turn is in hand.
-    pub async fn retry(&self, again: &Again, holder: &str) -> Result<Accepted> {
+    /// Removes later messages and claims the new turn for `holder`, in one transaction.
+    pub async fn retry(&self, again: &RetryOptions, holder: &str) -> Result<Accepted> {
         let c = self.conversation_of(again.message).await?;
         let mut change = match self.begin_change(c).await {
             Ok(change) => change,
-            // It may be busy with this very request, which came before.
+            // The conversation may be busy with the turn of an earlier request under the same key.
             Err(error) => {
                 let mut tx = self.store.begin().await?;
                 let before = self.retried_before(&mut tx, again).await?;
@@ -79,69 +81,76 @@ impl Hub {
         let (seq, stored) = place_of_users(&mut change, again.message).await?;
         let tx = &mut change.tx;
         let removed = self.cut(tx, c, seq + 1).await?;
-        tx.drop_queued_turns_of(again.message).await?;
+        tx.changes().drop_queued_turns_of(again.message).await?;
         if let Some(most) = again.queue_limit
-            && tx.queued().await? >= most
+            && tx.turns().count_queued().await? >= most
         {
             return Err(Error::QueueFull { most });
         }
         let turn = self.clock.turn_id()?;
-        let retried = Retried {
+        let retried = RetriedMessage {
             message: again.message,
             turn,
             old_turn: stored.turn,
             answered: stored.message.state == MessageState::Ok,
             trail: stored.message.trail.clone(),
         };
-        tx.hand_over(again.message, turn, MessageState::Ok, &[])
+        tx.changes()
+            .hand_over(again.message, turn, MessageState::Ok, &[])
             .await?;
-        let agent = again
-            .agent
-            .clone()
-            .unwrap_or_else(|| change.conversation.agent.clone());
         let conversation = change.conversation.clone();
-        // Never wider than it was sent: what was asked for then holds, but for what is asked for now.
-        let before = tx.turn(stored.turn).await?;
+        let before = tx.turns().get(stored.turn).await?;
+        let agent = again.agent.clone();
+        let agent = agent.or_else(|| before.as_ref().map(|turn| turn.agent.clone()));
+        let agent = agent.unwrap_or_else(|| conversation.agent.clone());
+        // Never wider than the original turn: its permissions apply unless this request changes
+        // them.
         let was = before.as_ref().and_then(asked_before);
         let same = before.is_some_and(|turn| turn.agent == agent);
         let flags = match &was {
             Some(was) => again.flags.clone().after(was, same),
             None => again.flags.clone(),
         };
-        let mut wishes = again.request.clone();
+        let mut asked = again.request.clone();
         if let Some(was) = was {
-            wishes.raw = was.raw;
-            wishes.instructions = wishes.instructions.or(was.instructions);
+            asked.raw = was.raw;
+            asked.instructions = asked.instructions.or(was.instructions);
         }
-        let mut request = settle_request(tx, &flags, &wishes, &conversation, &agent).await?;
+        let mut request = settle_request(tx, &flags, &asked, &conversation, &agent).await?;
         self.may_run(&agent, &request)?;
-        request.fresh = Some(FreshWish::Retry);
+        if let Some(tier) = &mut request.tier {
+            tier.ceiling = self.ceiling;
+        }
+        request.fresh = Some(Fresh::Retry);
         request.digest = Some(digest_of(again.message));
-        tx.add_turn(&NewTurn {
-            id: turn,
-            conversation: c,
-            message: again.message,
-            agent: &agent,
-            request: to_json(&request)?,
-            client_key: again.client_key.as_deref(),
-            machine: &self.machine,
-            holder: Some(holder),
-            now,
-        })
-        .await?;
-        tx.touch_conversation(c, &agent, &request.workdir, now)
+        tx.turns()
+            .add(&NewTurn {
+                id: turn,
+                conversation: c,
+                message: again.message,
+                agent: &agent,
+                request: to_json(&request)?,
+                client_key: again.client_key.as_deref(),
+                machine: &self.machine,
+                holder: Some(holder),
+                now,
+            })
+            .await?;
+        self.begin_chain(tx, turn, &request).await?;
+        tx.conversations()
+            .touch(c, &agent, &request.workdir, now)
             .await?;
         let accepted = EventBody::TurnAccepted {
             message_id: again.message,
         };
-        tx.add_events(c, turn, now, &[accepted]).await?;
+        tx.events().add(c, turn, now, &[accepted]).await?;
         let lease = self.first_lease(tx, turn, holder).await?;
-        let stored_turn = tx.turn(turn).await?;
-        let message = tx.message(again.message).await?.map(|m| m.message);
+        let stored_turn = tx.turns().get(turn).await?;
+        let message = tx.messages().get(again.message).await?.map(|m| m.message);
         let claimed = message
             .zip(stored_turn)
             .map(|(message, turn)| Claimed {
-                hold: Hold::new(turn.id),
+                active: ActiveTurn::new(turn.id),
                 turn,
                 conversation,
                 message,
@@ -163,7 +172,7 @@ impl Hub {
             removed,
             restored: vec![],
         };
-        self.end_change(change, made, Doing::Now).await?;
+        self.end_change(change, made, ChangeMode::Now).await?;
         Ok(Accepted {
             conversation: c,
             turn,
@@ -173,12 +182,13 @@ impl Hub {
         })
     }
 
-    /// Finds the turn that was made under the key of this request.
-    async fn retried_before(&self, tx: &mut Tx, again: &Again) -> Result<Option<Accepted>> {
+    /// Returns the turn that an earlier request created under the same key, or `None`. Fails if the
+    /// key belongs to another request.
+    async fn retried_before(&self, tx: &mut Tx, again: &RetryOptions) -> Result<Option<Accepted>> {
         let Some(key) = &again.client_key else {
             return Ok(None);
         };
-        let Some(before) = tx.turn_by_key(&self.namespace, key).await? else {
+        let Some(before) = tx.turns().by_key(&self.namespace, key).await? else {
             return Ok(None);
         };
         let digest = asked_before(&before).and_then(|request| request.digest);
@@ -194,7 +204,17 @@ impl Hub {
         }))
     }
 
-    /// What a retry would remove, and whom it would affect.
+    /// Returns the agent of the turn that a message belongs to. `None`: no turn ran for it.
+    pub async fn agent_of(&self, message: MessageId) -> Result<Option<AgentName>> {
+        let mut read = self.store.read().await?;
+        let Some(stored) = read.messages().get(message).await? else {
+            return Ok(None);
+        };
+        let turn = read.turns().get(stored.turn).await?;
+        Ok(turn.map(|turn| turn.agent))
+    }
+
+    /// Returns the messages that a retry would remove and the agents it would affect.
     pub async fn would_retry(&self, id: MessageId) -> Result<Changed> {
         let c = self.conversation_of(id).await?;
         let mut change = self.begin_change(c).await?;
@@ -207,17 +227,19 @@ impl Hub {
             removed,
             restored: vec![],
         };
-        self.end_change(change, made, Doing::Later).await
+        self.end_change(change, made, ChangeMode::Later).await
     }
 
-    /// The retry for which nothing could be run: as if it had never been asked for. False: this turn
-    /// is no retry.
+    /// Undoes the retry that created this turn, for which no process could be started. Returns
+    /// false if the turn is no retry.
     pub(crate) async fn take_back_retry(&self, tx: &mut Tx, turn: &StoredTurn) -> Result<bool> {
         let Some(change) = retry_of(tx, turn).await? else {
             return Ok(false);
         };
         self.revert(tx, turn.conversation, &change).await?;
-        tx.mark_undone(change.id, self.clock.now()).await?;
+        tx.changes()
+            .mark_undone(change.id, self.clock.now())
+            .await?;
         Ok(true)
     }
 
@@ -226,7 +248,7 @@ impl Hub {
     }
 }
 
-/// The change that a turn was made by.
+/// Returns the change that created this turn, if it is a retry.
 async fn retry_of(tx: &mut Tx, turn: &StoredTurn) -> Result<Option<StoredChange>> {
     let of_this = |change: &StoredChange| {
         let undo = serde_json::from_value::<Undo>(change.body.clone());
@@ -234,25 +256,34 @@ async fn retry_of(tx: &mut Tx, turn: &StoredTurn) -> Result<Option<StoredChange>
             |undo| matches!(undo, Undo::Cut { retried: Some(r), .. } if r.turn == turn.id),
         )
     };
-    let changes = tx.changes(turn.conversation, CHANGES).await?;
+    let changes = tx.changes().list(turn.conversation, CHANGES).await?;
     Ok(changes.into_iter().find(of_this))
 }
 
-/// A turn that was never run is among the newest of them.
+/// Number of changes to search. The retry of a turn that never ran is among the newest.
 const CHANGES: i64 = 32;
 
 fn asked_before(turn: &StoredTurn) -> Option<TurnRequest> {
     serde_json::from_value(turn.request.clone()).ok()
 }
 
-/// The place of a message, if a user said it.
+/// Returns the position of a user's message. Fails for an answer.
 async fn place_of_users(change: &mut Change, id: MessageId) -> Result<(i64, StoredMessage)> {
     let seq = place_of(&mut change.tx, id).await?;
-    let stored = change.tx.message(id).await?.ok_or_else(super::gone)?;
+    let stored = change
+        .tx
+        .messages()
+        .get(id)
+        .await?
+        .ok_or_else(super::gone)?;
     if stored.message.role == Role::User {
         return Ok((seq, stored));
     }
-    let handle = change.tx.short_handle(&change.conversation.handle).await?;
+    let handle = change
+        .tx
+        .conversations()
+        .short_handle(&change.conversation.handle)
+        .await?;
     Err(Error::IsAnswer {
         to: format!("{handle}:{}", seq - 1),
     })

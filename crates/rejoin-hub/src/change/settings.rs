@@ -1,44 +1,44 @@
-//! What belongs to a conversation besides its history: its names, and how its turns are run.
+//! Changes the settings of a conversation: its title and key, and the options of its turns.
 
 use std::collections::BTreeMap;
 
-use rejoin_core::{AgentName, ConversationId, PermissionMode, Scope};
+use rejoin_core::{AgentName, ConversationId, EventBody, PermissionMode, Scope, TurnId};
 use rejoin_store::{AgentSettings, Conversation};
 use serde::{Deserialize, Serialize};
 
-use super::{Changed, Doing, Made, Undo};
+use super::{ChangeMode, Changed, Made, Undo};
 use crate::Hub;
 use crate::error::{Error, Result};
 use crate::request::check_model;
 
-/// One thing to be otherwise.
+/// A setting to change.
 #[derive(Debug, Clone)]
-pub enum Wish {
+pub enum Setting {
     Title(String),
-    /// None: it has no key any more.
+    /// `None` removes the key.
     Key(Option<String>),
     Agent(AgentName),
     Workdir(String),
     Permission(PermissionMode),
     Scope(Scope),
-    /// No turn of it resumes.
+    /// True: no turn resumes a session.
     Fresh(bool),
-    /// What a message does that finds it idle.
+    /// Policy for messages to an idle conversation.
     Continues(Continues),
-    /// Of one agent; none of a thing: what the agent does by itself.
+    /// Settings of one agent. `None` restores the agent's own default.
     Model(AgentName, Option<String>),
     Tools(AgentName, Option<Vec<String>>),
     DenyTools(AgentName, Vec<String>),
 }
 
-/// What a message does to a conversation that nothing runs for.
+/// Policy for messages to a conversation of which no turn runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Continues {
     Auto,
-    /// It waits in the queue until somebody says so.
+    /// Refused until the caller confirms.
     Ask,
-    /// It is refused.
+    /// Refused always.
     Never,
 }
 
@@ -52,7 +52,7 @@ impl Continues {
     }
 }
 
-/// What was otherwise before; what a later turn settled stays as that left it.
+/// Old values of the changed settings. `None`: unchanged, so a value that a later turn fixed stays.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Before {
@@ -64,18 +64,18 @@ pub(super) struct Before {
     scope: Option<Scope>,
     fresh: Option<bool>,
     continues: Option<String>,
-    /// By agent; none: it had none of its own.
+    /// Old settings by agent. `None`: the agent had none.
     settings: BTreeMap<String, Option<AgentSettings>>,
 }
 
-/// What it was; it may have had none.
+/// The old key, if the conversation had one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Key {
     was: Option<String>,
 }
 
 impl Before {
-    fn of(was: &Conversation, is: &Conversation) -> Self {
+    pub(super) fn of(was: &Conversation, is: &Conversation) -> Self {
         fn otherwise<T: PartialEq + Clone>(was: &T, is: &T) -> Option<T> {
             (was != is).then(|| was.clone())
         }
@@ -100,6 +100,23 @@ impl Before {
         }
     }
 
+    /// Returns the names of the changed fields.
+    pub(super) fn fields(&self) -> Vec<&'static str> {
+        let fields = [
+            ("title", self.title.is_some()),
+            ("key", self.key.is_some()),
+            ("agent", self.agent.is_some()),
+            ("workdir", self.workdir.is_some()),
+            ("permission", self.permission.is_some()),
+            ("scope", self.scope.is_some()),
+            ("fresh", self.fresh.is_some()),
+            ("continue", self.continues.is_some()),
+            ("settings", !self.settings.is_empty()),
+        ];
+        let changed = fields.into_iter().filter(|(_, changed)| *changed);
+        changed.map(|(name, _)| name).collect()
+    }
+
     pub(super) fn over(self, mut now: Conversation) -> Conversation {
         for (agent, own) in self.settings {
             match own {
@@ -122,35 +139,40 @@ impl Before {
 }
 
 impl Hub {
-    /// `kind`: what it is called when it is taken back.
+    /// Applies settings to a conversation. `kind` is the name under which `undo` lists the change.
     pub async fn set(
         &self,
         c: ConversationId,
         kind: &'static str,
-        wishes: &[Wish],
-        doing: Doing,
+        settings: &[Setting],
+        doing: ChangeMode,
     ) -> Result<Changed> {
         let mut change = self.begin_change(c).await?;
         let mut now = change.conversation.clone();
-        for wish in wishes {
-            if let Wish::Model(_, model) = wish {
+        for setting in settings {
+            if let Setting::Model(_, model) = setting {
                 check_model(model.as_deref())?;
             }
-            apply(&mut now, wish);
+            apply(&mut now, setting);
         }
-        let permits = |wish: &Wish| matches!(wish, Wish::Permission(_) | Wish::Tools(..));
-        if wishes.iter().any(permits) {
+        let permits =
+            |setting: &Setting| matches!(setting, Setting::Permission(_) | Setting::Tools(..));
+        if settings.iter().any(permits) {
             self.may_have(&now)?;
         }
         if let Some(key) = &now.key
-            && let Some(other) = change.tx.conversation_by_key(&now.namespace, key).await?
+            && let Some(other) = change
+                .tx
+                .conversations()
+                .by_key(&now.namespace, key)
+                .await?
             && other.id != c
         {
             return Err(Error::Conflict(format!(
                 "another conversation has the key `{key}`"
             )));
         }
-        change.tx.keep_conversation(&now).await?;
+        change.tx.conversations().save(&now).await?;
         let before = Before::of(&change.conversation, &now);
         let made = Made {
             kind,
@@ -162,39 +184,42 @@ impl Hub {
         self.end_change(change, made, doing).await
     }
 
-    /// Puts a conversation away, or takes it out again. A message to it takes it out too.
+    /// Archives a conversation or takes it out of the archive. A new message takes it out too.
     pub async fn archive(&self, c: ConversationId, away: bool) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        let mut conversation = tx.conversation(c).await?.ok_or_else(super::gone)?;
+        let mut conversation = tx.conversations().get(c).await?.ok_or_else(super::gone)?;
         conversation.archived_at = away.then(|| self.clock.now());
-        tx.keep_conversation(&conversation).await?;
+        tx.conversations().save(&conversation).await?;
+        let event = EventBody::changed(["archived"]);
+        let now = self.clock.now();
+        tx.events().add(c, TurnId::nil(), now, &[event]).await?;
         Ok(tx.commit().await?)
     }
 
-    /// With everything that belongs to it. Nothing brings it back.
+    /// Deletes a conversation with all its data. `undo` cannot restore it.
     pub async fn delete(&self, c: ConversationId) -> Result<()> {
         let mut tx = self.store.begin().await?;
         super::must_be_idle(&mut tx, c).await?;
-        tx.delete_conversation(c).await?;
+        tx.conversations().delete(c, self.clock.now()).await?;
         Ok(tx.commit().await?)
     }
 }
 
-fn apply(c: &mut Conversation, wish: &Wish) {
+fn apply(c: &mut Conversation, setting: &Setting) {
     let mut of = |agent: &AgentName, change: &dyn Fn(&mut AgentSettings)| {
         change(c.settings.entry(agent.to_string()).or_default());
     };
-    match wish {
-        Wish::Title(title) => c.title.clone_from(title),
-        Wish::Key(key) => c.key.clone_from(key),
-        Wish::Agent(agent) => c.agent.clone_from(agent),
-        Wish::Workdir(folder) => c.workdir.clone_from(folder),
-        Wish::Permission(mode) => c.permission = *mode,
-        Wish::Scope(scope) => c.scope = *scope,
-        Wish::Fresh(fresh) => c.fresh = *fresh,
-        Wish::Continues(continues) => continues.as_str().clone_into(&mut c.continues),
-        Wish::Model(agent, model) => of(agent, &|own| own.model.clone_from(model)),
-        Wish::Tools(agent, tools) => of(agent, &|own| own.tools.clone_from(tools)),
-        Wish::DenyTools(agent, tools) => of(agent, &|own| own.deny_tools.clone_from(tools)),
+    match setting {
+        Setting::Title(title) => c.title.clone_from(title),
+        Setting::Key(key) => c.key.clone_from(key),
+        Setting::Agent(agent) => c.agent.clone_from(agent),
+        Setting::Workdir(folder) => c.workdir.clone_from(folder),
+        Setting::Permission(mode) => c.permission = *mode,
+        Setting::Scope(scope) => c.scope = *scope,
+        Setting::Fresh(fresh) => c.fresh = *fresh,
+        Setting::Continues(continues) => continues.as_str().clone_into(&mut c.continues),
+        Setting::Model(agent, model) => of(agent, &|own| own.model.clone_from(model)),
+        Setting::Tools(agent, tools) => of(agent, &|own| own.tools.clone_from(tools)),
+        Setting::DenyTools(agent, tools) => of(agent, &|own| own.deny_tools.clone_from(tools)),
     }
 }

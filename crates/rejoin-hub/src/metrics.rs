@@ -1,5 +1,5 @@
-//! What is counted, where it happens. Nobody listens but a daemon, and there it is what *it* did: figures
-//! of several daemons can be added up.
+//! Metrics, recorded where the events happen. Only a daemon exports them, and they count that
+//! daemon's own work, so the metrics of several daemons can be added up.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +13,7 @@ pub const CAPTURE_SECONDS: &str = "rejoin_capture_duration_seconds";
 pub const RESTORE_SECONDS: &str = "rejoin_restore_duration_seconds";
 
 const TURNS: &str = "rejoin_turns_total";
+const CLIMBS: &str = "rejoin_climbs_total";
 const TOKENS: &str = "rejoin_tokens_total";
 const COST: &str = "rejoin_cost_microdollars_total";
 const UNKNOWN_COST: &str = "rejoin_cost_unknown_total";
@@ -25,42 +26,44 @@ const RESTORED: &str = "rejoin_restored_bytes_total";
 const LEASES_LOST: &str = "rejoin_leases_lost_total";
 const LEASES_TAKEN: &str = "rejoin_leases_taken_over_total";
 
-/// Says of each what it is.
+/// Registers a description of every metric.
 pub fn describe() {
-    describe_counter!(TURNS, "Turns that ended, by how they went");
-    describe_histogram!(TURN_SECONDS, "How long turns took");
-    describe_counter!(TOKENS, "Tokens that turns used, by kind");
-    describe_counter!(
-        COST,
-        "What turns cost, as far as it is known, in millionths of a dollar"
-    );
-    describe_counter!(UNKNOWN_COST, "Turns of which nobody knows what they cost");
-    describe_gauge!(SHARE, "Share of input tokens that were read from a cache");
+    describe_counter!(TURNS, "Ended turns, by agent, status, verdict and reason");
+    describe_counter!(CLIMBS, "Decisions about climbs, by tiers and decision");
+    describe_histogram!(TURN_SECONDS, "Duration of turns");
+    describe_counter!(TOKENS, "Tokens used by turns, by kind");
+    describe_counter!(COST, "Known cost of turns, in millionths of a dollar");
+    describe_counter!(UNKNOWN_COST, "Turns with unknown cost");
+    describe_gauge!(SHARE, "Share of input tokens read from a prompt cache");
     describe_counter!(
         SAVED_TOKENS,
-        "Tokens of sessions that were continued and read from a cache, not sent anew"
+        "Tokens of resumed sessions that were read from a prompt cache"
     );
     describe_counter!(
         SAVED_MONEY,
-        "What continued turns would have cost more in new sessions, estimated, in millionths of a dollar"
+        "Estimated extra cost of the same turns in new sessions, in millionths of a dollar"
     );
-    describe_counter!(
-        CAPTURES,
-        "Sessions that were to be saved, by what came of it"
-    );
-    describe_histogram!(CAPTURE_SECONDS, "How long saving a session took");
-    describe_counter!(CAPTURED, "Bytes that saving sessions added");
-    describe_histogram!(RESTORE_SECONDS, "How long putting a session back took");
-    describe_counter!(RESTORED, "Bytes of sessions that were put back");
+    describe_counter!(CAPTURES, "Snapshots of sessions after a turn, by outcome");
+    describe_histogram!(CAPTURE_SECONDS, "Duration of snapshots");
+    describe_counter!(CAPTURED, "Bytes added by snapshots");
+    describe_histogram!(RESTORE_SECONDS, "Duration of restores from a snapshot");
+    describe_counter!(RESTORED, "Bytes of restored sessions");
     describe_counter!(
         LEASES_LOST,
-        "Turns that another machine took over from here"
+        "Leases lost: turns that another machine took over from this daemon"
     );
-    describe_counter!(LEASES_TAKEN, "Turns that were taken over from who was gone");
+    describe_counter!(LEASES_TAKEN, "Turns taken over from a machine that is gone");
 }
 
-/// A turn as it ended.
-pub(crate) struct Ended<'a> {
+/// Counts a decision about a climb.
+pub(crate) fn climb(from: &str, to: &str, decision: &str) {
+    counter!(CLIMBS, "from" => from.to_owned(), "to" => to.to_owned(),
+        "decision" => decision.to_owned())
+    .increment(1);
+}
+
+/// Facts of an ended turn that are counted.
+pub(crate) struct TurnMetrics<'a> {
     pub(crate) agent: &'a AgentName,
     pub(crate) status: TurnStatus,
     pub(crate) verdict: Option<Verdict>,
@@ -68,13 +71,13 @@ pub(crate) struct Ended<'a> {
     pub(crate) took_ms: u64,
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Cost,
-    /// What its session holds.
+    /// Number of tokens in the turn's session.
     pub(crate) held: Option<u64>,
-    /// What it would have cost in a new session.
+    /// Estimated cost of the turn in a new session.
     pub(crate) fresh: Option<Micros>,
 }
 
-impl Ended<'_> {
+impl TurnMetrics<'_> {
     pub(crate) fn count(&self) {
         let agent = self.agent.to_string();
         let word = |word: Option<String>| word.unwrap_or_default();
@@ -103,7 +106,8 @@ impl Ended<'_> {
             return;
         }
         if let (Some(usage), Some(held)) = (self.usage, self.held) {
-            // A turn reads its session once for every call of the model; the first would have sent it.
+            // A turn reads its session once per model call. Only the first of these would have been
+            // sent anew.
             let saved = usage.cache_read.min(held);
             counter!(SAVED_TOKENS, "agent" => agent.to_owned()).increment(saved);
         }
@@ -113,7 +117,7 @@ impl Ended<'_> {
     }
 }
 
-/// Input that came from a cache, and all of it, by agent.
+/// Input tokens from a cache and all input tokens, by agent.
 static READ: Mutex<BTreeMap<String, (u64, u64)>> = Mutex::new(BTreeMap::new());
 
 fn tokens(agent: &str, usage: Usage) {
@@ -140,7 +144,7 @@ fn add(name: &'static str, agent: &str, micros: i64) {
     counter!(name, "agent" => agent.to_owned()).increment(micros);
 }
 
-/// A session was saved, or not; `added` bytes are new in the store.
+/// Counts an attempt to save a session. `added` is the number of bytes that are new in the store.
 pub fn captured(saved: &str, added: u64, took: Duration) {
     counter!(CAPTURES, "result" => saved.to_owned()).increment(1);
     counter!(CAPTURED).increment(added);

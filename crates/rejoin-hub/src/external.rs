@@ -1,7 +1,7 @@
-//! What was said in an agent's own session by somebody who used the CLI directly becomes history:
-//! nobody forgets it, and the session goes on from there.
+//! Takes messages that a user wrote in an agent's session, with the CLI itself, into the history.
+//! Every agent then knows them, and the session continues from there.
 
-use rejoin_agents::Said;
+use rejoin_agents::SessionMessage;
 use rejoin_core::{
     AgentName, ConversationId, FileMark, Message, MessageState, Micros, PermissionMode, Pin,
     PinState, Role, Scope, TurnId,
@@ -16,31 +16,31 @@ use crate::accept::title_of;
 use crate::claim::Claimed;
 use crate::error::{Error, Result};
 
-/// What taking in came to.
+/// Result of taking messages in.
 #[derive(Debug, Clone, Default)]
-pub struct TakenIn {
+pub struct ExternalImport {
     pub messages: u64,
-    /// The session has seen all of the history, and may go on.
+    /// True if the session has seen the whole history and may continue.
     pub moved: bool,
-    /// The message of the turn in hand, at its new place behind them.
+    /// Message of the claimed turn, at its new position behind the messages taken in.
     pub message: Option<Message>,
 }
 
-/// A session that was made outside, to become a conversation.
+/// A session made outside rejoin, to become a conversation.
 #[derive(Debug, Clone)]
-pub struct Adopted {
+pub struct AdoptedSession {
     pub agent: AgentName,
     pub session_id: String,
     pub workdir: String,
-    /// None: the first words.
+    /// `None`: the beginning of the first message.
     pub title: Option<String>,
-    pub said: Vec<Said>,
-    /// The session, if it can be resumed; what it has seen is filled in here.
+    pub said: Vec<SessionMessage>,
+    /// Session, if it can be resumed. `adopt` fills in the history that it has seen.
     pub pin: Option<Pin>,
     pub source: Value,
-    /// What was spent on it so far, if the session says so.
+    /// Cost of the session so far, if its files contain it.
     pub cost: Option<Micros>,
-    /// The one it goes on with; none: the agent knows.
+    /// Model that the session continues with. `None`: the agent's choice.
     pub model: Option<String>,
     pub permission: PermissionMode,
     pub scope: Scope,
@@ -48,19 +48,21 @@ pub struct Adopted {
 
 /// A session that a user continued by hand, as it was confirmed and as it was read now.
 #[derive(Debug, Clone, Copy)]
-pub struct WentOn<'a> {
+pub struct ContinuedSession<'a> {
     pub was: &'a Pin,
     pub now: SessionNow<'a>,
 }
 
-/// State of a session file that is not as it was confirmed.
+/// State of a session file that differs from the confirmed one.
 #[derive(Debug, Clone, Copy)]
 pub enum SessionNow<'a> {
-    /// The session follows from what was confirmed, and is whole.
+    /// The session continues the confirmed one, and is complete.
     Whole(&'a Pin),
-    /// It follows, but its CLI could not continue it: the pin is retired.
+    /// The session continues the confirmed one, but its CLI could not resume it. The pin is
+    /// retired.
     Broken(&'a FileMark),
-    /// It follows from an older state only, or holds a turn that was not confirmed: the pin stays.
+    /// The session continues only an older state, or holds an unconfirmed turn. The pin stays as it
+    /// is.
     Copy(&'a FileMark),
 }
 
@@ -72,7 +74,7 @@ impl<'a> SessionNow<'a> {
         }
     }
 
-    /// A file whose words are taken in without moving the pin.
+    /// Returns the file whose messages are taken in without moving the pin.
     fn beside(self) -> Option<&'a FileMark> {
         match self {
             Self::Whole(_) => None,
@@ -84,54 +86,59 @@ impl<'a> SessionNow<'a> {
 const NOT_WHOLE: &str = "somebody went on with it outside, and did not leave it whole";
 
 impl Hub {
-    /// Puts what was said at the end of the history, before the message of the turn in hand, and moves
-    /// the pin on if its session has now seen all of it; else that session is not used again.
+    /// Appends the messages to the history, before the message of the claimed turn. Moves the pin
+    /// on if its session has now seen the whole history; otherwise retires that session.
     pub async fn take_in(
         &self,
         c: ConversationId,
         claimed: Option<&Claimed>,
-        said: &[Said],
-        session: WentOn<'_>,
-    ) -> Result<TakenIn> {
-        let WentOn { was, now: state } = session;
+        said: &[SessionMessage],
+        session: ContinuedSession<'_>,
+    ) -> Result<ExternalImport> {
+        let ContinuedSession { was, now: state } = session;
         let pin = state.whole();
         let now = self.clock.now();
         let mut tx = self.store.begin().await?;
         match claimed {
-            Some(claimed) => tx.holds(claimed.turn.id, claimed.turn.fence).await?,
+            Some(claimed) => {
+                tx.turns()
+                    .check_fence(claimed.turn.id, claimed.turn.fence)
+                    .await?;
+            }
             None if at_work(&mut tx, c).await? => return Err(Error::Busy),
             None => {}
         }
-        let Some(conversation) = tx.conversation(c).await? else {
-            return Ok(TakenIn::default());
+        let Some(conversation) = tx.conversations().get(c).await? else {
+            return Ok(ExternalImport::default());
         };
         if !still_so(&mut tx, was).await? {
-            // Another command has taken it in.
-            return Ok(TakenIn::default());
+            // Another command has already taken the messages in.
+            return Ok(ExternalImport::default());
         }
         let said = &unknown(&mut tx, c, said, state.beside().is_none()).await?[..];
         let serves = was.state == PinState::Confirmed;
         if said.is_empty() {
-            // Other bytes, and not a word more: it has seen what it had seen.
+            // The bytes differ but no message is new: the session has seen the same history as
+            // before.
             let moved = match pin {
-                Some(pin) if serves => tx.confirm_pin(pin, now).await?,
+                Some(pin) if serves => tx.pins().confirm(pin, now).await?,
                 Some(pin) => {
-                    tx.keep_read(pin, now).await?;
+                    tx.pins().save_read(pin, now).await?;
                     false
                 }
                 None => false,
             };
             if let Some(file) = state.beside() {
-                tx.note_read(was.id, file, now).await?;
+                tx.external().record_read(was.id, file, now).await?;
             }
             tx.commit().await?;
-            return Ok(TakenIn {
+            return Ok(ExternalImport {
                 moved,
-                ..TakenIn::default()
+                ..ExternalImport::default()
             });
         }
         if let Some(claimed) = claimed {
-            tx.unplace(claimed.message.id).await?;
+            tx.changes().unplace(claimed.message.id).await?;
         }
         let saw_all = serves && saw_all(&mut tx, &conversation, was).await?;
         self.say(&mut tx, c, &was.agent, said, now).await?;
@@ -142,82 +149,84 @@ impl Hub {
         match state {
             SessionNow::Whole(_) if moved => {}
             SessionNow::Whole(pin) => {
-                tx.retire_read_on(was.id, now).await?;
-                tx.keep_read(pin, now).await?;
+                tx.external().retire_read_on(was.id, now).await?;
+                tx.pins().save_read(pin, now).await?;
             }
             SessionNow::Broken(file) => {
-                tx.retire_pin(was.id, NOT_WHOLE, now).await?;
-                tx.note_read(was.id, file, now).await?;
+                tx.pins().retire(was.id, NOT_WHOLE, now).await?;
+                tx.external().record_read(was.id, file, now).await?;
             }
-            SessionNow::Copy(file) => tx.note_read(was.id, file, now).await?,
+            SessionNow::Copy(file) => tx.external().record_read(was.id, file, now).await?,
         }
         let message = match claimed {
-            Some(claimed) => Some(tx.place_message(claimed.message.id).await?),
+            Some(claimed) => Some(tx.messages().place(claimed.message.id).await?),
             None => None,
         };
-        tx.stamp_conversation(c, now).await?;
+        tx.conversations().stamp(c, now).await?;
         tx.commit().await?;
-        Ok(TakenIn {
+        Ok(ExternalImport {
             messages: said.len() as u64,
             moved,
             message,
         })
     }
 
-    /// Returns the words of a session that the history does not hold; see [`Self::take_in`].
+    /// Returns the messages of a session that the history does not hold; see [`Self::take_in`].
     pub async fn not_taken_in(
         &self,
         c: ConversationId,
-        said: &[Said],
+        said: &[SessionMessage],
         now: SessionNow<'_>,
-    ) -> Result<Vec<Said>> {
+    ) -> Result<Vec<SessionMessage>> {
         let mut read = self.store.read().await?;
-        let known = read.external_words(c, earliest(said)).await?;
+        let known = read.external().words(c, earliest(said)).await?;
         Ok(not_in(said, known, now.beside().is_none()))
     }
 
-    /// A new conversation from what was said in a session.
-    pub async fn adopt(&self, adopted: &Adopted) -> Result<ConversationId> {
+    /// Creates a conversation from the messages of a session.
+    pub async fn adopt(&self, adopted: &AdoptedSession) -> Result<ConversationId> {
         let now = self.clock.now();
         let id = self.clock.conversation_id()?;
         let mut tx = self.store.begin().await?;
         let (agent, session) = (adopted.agent.as_str(), adopted.session_id.as_str());
-        if tx.adoption(agent, session).await?.is_some() {
+        if tx.adoptions().get(agent, session).await?.is_some() {
             let text = format!("another command has adopted {session}");
             return Err(Error::Conflict(text));
         }
         let first = adopted.said.first().map_or("", |s| s.text.as_str());
-        tx.add_conversation(&NewConversation {
-            namespace: self.namespace.to_string(),
-            id,
-            key: None,
-            title: adopted.title.clone().unwrap_or_else(|| title_of(first)),
-            agent: adopted.agent.clone(),
-            workdir: adopted.workdir.clone(),
-            permission: adopted.permission,
-            scope: adopted.scope,
-            parent: None,
-            now,
-        })
-        .await?;
+        tx.conversations()
+            .add(&NewConversation {
+                namespace: self.namespace.to_string(),
+                id,
+                key: None,
+                title: adopted.title.clone().unwrap_or_else(|| title_of(first)),
+                agent: adopted.agent.clone(),
+                workdir: adopted.workdir.clone(),
+                permission: adopted.permission,
+                scope: adopted.scope,
+                parent: None,
+                now,
+            })
+            .await?;
         if adopted.model.is_some() {
             let settings = AgentSettings {
                 model: adopted.model.clone(),
                 ..AgentSettings::default()
             };
             let settings = [(adopted.agent.to_string(), settings)].into();
-            tx.set_agent_settings(id, &settings).await?;
+            tx.conversations().set_agent_settings(id, &settings).await?;
         }
         if let Some(cost) = adopted.cost {
-            tx.set_outside_cost(id, cost).await?;
+            tx.conversations().set_outside_cost(id, cost).await?;
         }
         self.say(&mut tx, id, &adopted.agent, &adopted.said, now)
             .await?;
-        let conversation = tx.conversation(id).await?;
+        let conversation = tx.conversations().get(id).await?;
         if let Some((pin, conversation)) = adopted.pin.as_ref().zip(conversation) {
-            tx.add_confirmed_pin(id, pin, now).await?;
+            tx.pins().add_confirmed(id, pin, now).await?;
             if !self.move_on(&mut tx, &conversation, pin, now).await? {
-                tx.retire_pin(pin.id, "its last message was not answered", now)
+                tx.pins()
+                    .retire(pin.id, "its last message was not answered", now)
                     .await?;
             }
         }
@@ -227,18 +236,18 @@ impl Hub {
             conversation: id,
             source: adopted.source.clone(),
         };
-        tx.keep_adoption(&adoption, now).await?;
+        tx.adoptions().save(&adoption, now).await?;
         tx.commit().await?;
         Ok(id)
     }
 
-    /// Adds what was said to the end.
+    /// Appends messages to the history.
     pub(crate) async fn say(
         &self,
         tx: &mut Tx,
         c: ConversationId,
         agent: &AgentName,
-        said: &[Said],
+        said: &[SessionMessage],
         now: i64,
     ) -> Result<()> {
         for (at, one) in said.iter().enumerate() {
@@ -262,12 +271,13 @@ impl Hub {
                 state,
                 now: one.at.unwrap_or(now),
             };
-            tx.add_placed(&new).await?;
+            tx.messages().add_placed(&new).await?;
         }
         Ok(())
     }
 
-    /// Its session has seen everything there is. False: it does not end with an answer.
+    /// Confirms that the session has seen the whole history. Returns false if the history does not
+    /// end with an answer.
     async fn move_on(
         &self,
         tx: &mut Tx,
@@ -276,9 +286,12 @@ impl Hub {
         now: i64,
     ) -> Result<bool> {
         let (c, scope) = (conversation.id, conversation.scope);
-        let last = tx.last_seq(c).await?;
-        let state = tx.scope_before(c, scope, &pin.agent, last + 1).await?;
-        let Some(value) = tx.value_through(c, scope, &state, last).await? else {
+        let last = tx.history().last_seq(c).await?;
+        let state = tx
+            .history()
+            .scope_before(c, scope, &pin.agent, last + 1)
+            .await?;
+        let Some(value) = tx.history().value_through(c, scope, &state, last).await? else {
             return Ok(false);
         };
         let mut pin = pin.clone();
@@ -286,34 +299,39 @@ impl Hub {
         pin.seen.value = value;
         pin.seen.messages = state.messages;
         pin.seen.last_seq = last;
-        pin.seen.last = tx.id_at(c, last).await?;
-        Ok(tx.confirm_pin(&pin, now).await?)
+        pin.seen.last = tx.messages().id_at(c, last).await?;
+        Ok(tx.pins().confirm(&pin, now).await?)
     }
 }
 
-/// Returns the words that the history does not hold yet, removed messages included.
+/// Returns the messages that the history does not hold yet. Removed messages count as held.
 async fn unknown(
     tx: &mut Tx,
     c: ConversationId,
-    said: &[Said],
+    said: &[SessionMessage],
     follows: bool,
-) -> Result<Vec<Said>> {
+) -> Result<Vec<SessionMessage>> {
     if said.is_empty() {
         return Ok(vec![]);
     }
-    let known = tx.external_words(c, earliest(said)).await?;
+    let known = tx.external().words(c, earliest(said)).await?;
     Ok(not_in(said, known, follows))
 }
 
-/// Returns the time of the oldest words; the least there is if some have none.
-fn earliest(said: &[Said]) -> i64 {
+/// Returns the time of the oldest message, or the minimum if a message has none.
+fn earliest(said: &[SessionMessage]) -> i64 {
     let times = said.iter().map(|one| one.at.unwrap_or(i64::MIN));
     times.min().unwrap_or(i64::MIN)
 }
 
-/// Words are known by who said them and when. Those without a time are known by their text, unless
-/// they follow (`follows`) what was confirmed: then the mark of the session tells that they are new.
-fn not_in(said: &[Said], mut known: Vec<ExternalWords>, follows: bool) -> Vec<Said> {
+/// Identifies messages by role and time. Messages without a time are identified by their text,
+/// unless they follow the confirmed part (`follows`): then the mark of the session shows that they
+/// are new.
+fn not_in(
+    said: &[SessionMessage],
+    mut known: Vec<ExternalWords>,
+    follows: bool,
+) -> Vec<SessionMessage> {
     let mut new = vec![];
     for one in said {
         let mut one = one.clone();
@@ -327,7 +345,7 @@ fn not_in(said: &[Said], mut known: Vec<ExternalWords>, follows: bool) -> Vec<Sa
         }) {
             let words = known.remove(at);
             found = true;
-            // An answer that was being written when it was read has grown since.
+            // An answer that the CLI was still writing at the last read has grown since.
             match one.text.strip_prefix(words.text.as_str()) {
                 Some(more) if one.role == Role::Assistant => {
                     one.text = String::from(more.trim());
@@ -345,24 +363,27 @@ fn not_in(said: &[Said], mut known: Vec<ExternalWords>, follows: bool) -> Vec<Sa
     new
 }
 
-/// The pin is as it was when its session was read.
+/// Returns true if the pin has not changed since its session was read.
 async fn still_so(tx: &mut Tx, was: &Pin) -> Result<bool> {
-    let stored = tx.pin(was.id).await?;
+    let stored = tx.pins().get(was.id).await?;
     Ok(stored
         .and_then(|s| s.pin)
         .is_some_and(|pin| pin.state == was.state && pin.files == was.files))
 }
 
-/// A turn runs, or a message that keeps its place waits for its own.
+/// Returns true if a turn runs, or if a message with a position waits for its turn.
 pub(crate) async fn at_work(tx: &mut Tx, c: ConversationId) -> Result<bool> {
-    Ok(tx.unfinished_turn(c).await?.is_some() || tx.queued_in_place(c).await?)
+    Ok(tx.turns().unfinished(c).await?.is_some() || tx.changes().queued_in_place(c).await?)
 }
 
-/// Had the session seen the whole history before somebody went on with it?
+/// Returns true if the session had seen the whole history before the user continued it.
 async fn saw_all(tx: &mut Tx, conversation: &Conversation, pin: &Pin) -> Result<bool> {
     let (c, scope) = (conversation.id, conversation.scope);
-    let last = tx.last_seq(c).await?;
-    let state = tx.scope_before(c, scope, &pin.agent, last + 1).await?;
-    let through = tx.value_through(c, scope, &state, last).await?;
+    let last = tx.history().last_seq(c).await?;
+    let state = tx
+        .history()
+        .scope_before(c, scope, &pin.agent, last + 1)
+        .await?;
+    let through = tx.history().value_through(c, scope, &state, last).await?;
     Ok(pin.seen.last_seq == last && through == Some(pin.seen.value))
 }

@@ -1,8 +1,8 @@
 //! Turns that a task of this process works on.
 //!
-//! The store names the process that holds a turn. A process that lives may have no task for it any
-//! more: the store was away when the task ended, or a commit succeeded whose reply got lost. Such a
-//! turn is free for the next task of the same process.
+//! The store names the process that holds a turn. A live process may have lost its task for the
+//! turn: the store was unreachable when the task ended, or a commit succeeded but its reply got
+//! lost. The next task of the same process may take that turn.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rejoin_core::TurnId;
 
-/// Number of holds per turn. A process has one identity as a holder, so the list is the process's too.
+/// Number of tasks per turn. A process has one identity as a holder, so this map is global.
 static HELD: Mutex<BTreeMap<TurnId, usize>> = Mutex::new(BTreeMap::new());
 
 /// Registers a turn as worked on, until it is released or its last clone is dropped.
 #[derive(Debug, Clone)]
-pub struct Hold(Arc<Registered>);
+pub struct ActiveTurn(Arc<Registered>);
 
 #[derive(Debug)]
 struct Registered {
@@ -23,16 +23,16 @@ struct Registered {
     released: AtomicBool,
 }
 
-impl Hold {
-    /// Registers the turn. To be called before the transaction that names this process as its holder
-    /// is committed: no other task may find the turn in between.
+impl ActiveTurn {
+    /// Registers the turn. Call it before committing the transaction that names this process as the
+    /// holder: no other task may find the turn in between.
     pub(crate) fn new(turn: TurnId) -> Self {
         *held().entry(turn).or_default() += 1;
         let released = AtomicBool::new(false);
         Self(Arc::new(Registered { turn, released }))
     }
 
-    /// Ends the hold, for all clones of it.
+    /// Releases the turn, for all clones of it.
     pub fn release(&self) {
         self.0.release();
     }
@@ -75,11 +75,11 @@ mod tests {
     use crate::Clock;
 
     #[test]
-    fn a_turn_is_worked_on_until_its_last_hold_ends() {
+    fn a_turn_is_worked_on_until_its_last_task_releases_it() {
         let turn = Clock.turn_id().unwrap();
         assert!(!is_worked_on(turn));
-        let first = Hold::new(turn);
-        let second = Hold::new(turn);
+        let first = ActiveTurn::new(turn);
+        let second = ActiveTurn::new(turn);
         let clone = first.clone();
         drop(first);
         drop(second);
@@ -87,7 +87,7 @@ mod tests {
         clone.release();
         clone.release();
         assert!(!is_worked_on(turn));
-        let third = Hold::new(turn);
+        let third = ActiveTurn::new(turn);
         drop(clone);
         assert!(is_worked_on(turn));
         drop(third);

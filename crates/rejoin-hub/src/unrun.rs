@@ -1,20 +1,20 @@
-//! Turns that never ran, where somebody was told of them already: they end, and stay to be asked for;
-//! only their message is taken back.
+//! Ends turns that never ran but that a caller already knows. The turn stays and can be queried;
+//! only its message is withdrawn.
 
 use rejoin_core::{
     Class, Cost, EventBody, Failure, Micros, Sent, SummaryFacts, TurnId, TurnStatus, summary,
 };
-use rejoin_store::{Ending, StoredTurn, TurnRecord, Tx};
+use rejoin_store::{StoredTurn, TurnEnd, TurnRecord, Tx};
 use serde_json::json;
 
 use crate::claim::{Claimed, sticky};
 use crate::error::{Error, Result};
-use crate::figures::Ended;
+use crate::metrics::TurnMetrics;
 use crate::{Hub, LOCAL_ONLY};
 
 fn count(turn: &StoredTurn, status: TurnStatus) {
     let nothing = Cost::Known(Micros(0));
-    Ended {
+    TurnMetrics {
         agent: &turn.agent,
         status,
         verdict: None,
@@ -29,11 +29,13 @@ fn count(turn: &StoredTurn, status: TurnStatus) {
 }
 
 impl Hub {
-    /// Nothing ran for it (`would_reseed`, a permission that cannot be expressed): it ends `failed` with
-    /// that class.
-    pub async fn hold_back(&self, claimed: &Claimed, class: Class, message: String) -> Result<()> {
+    /// Ends a turn as `failed` with this class. Only for turns for which no process ran
+    /// (`would_reseed`, a permission that the agent cannot enforce).
+    pub async fn fail_unrun(&self, claimed: &Claimed, class: Class, message: String) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
+        tx.turns()
+            .check_fence(claimed.turn.id, claimed.turn.fence)
+            .await?;
         let failure = Failure { class, message };
         self.end_unrun(&mut tx, &claimed.turn, Some(&failure))
             .await?;
@@ -42,20 +44,22 @@ impl Hub {
         Ok(())
     }
 
-    /// It was cancelled after it had been claimed, and before anything was started.
+    /// Cancels a claimed turn before any process was started for it.
     pub async fn cancel_unrun(&self, claimed: &Claimed) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        tx.holds(claimed.turn.id, claimed.turn.fence).await?;
+        tx.turns()
+            .check_fence(claimed.turn.id, claimed.turn.fence)
+            .await?;
         self.end_unrun(&mut tx, &claimed.turn, None).await?;
         tx.commit().await?;
         count(&claimed.turn, TurnStatus::Cancelled);
         Ok(())
     }
 
-    /// Cancels a turn that is still in the queue. False: it is not any more.
+    /// Cancels a queued turn. Returns false if it is queued no longer.
     pub async fn cancel_queued(&self, turn: TurnId) -> Result<bool> {
         let mut tx = self.store.begin().await?;
-        let stored = tx.turn(turn).await?;
+        let stored = tx.turns().get(turn).await?;
         let stored = stored.ok_or_else(|| Error::NotFound("the turn is gone".into()))?;
         if stored.status != TurnStatus::Queued {
             return Ok(false);
@@ -74,11 +78,11 @@ impl Hub {
     ) -> Result<()> {
         let now = self.clock.now();
         if !self.take_back_retry(tx, turn).await? {
-            tx.withdraw_message(turn.message).await?;
+            tx.messages().withdraw(turn.message).await?;
         }
-        let conversation = tx.conversation(turn.conversation).await?;
+        let conversation = tx.conversations().get(turn.conversation).await?;
         let handle = match conversation {
-            Some(c) => tx.short_handle(&c.handle).await?,
+            Some(c) => tx.conversations().short_handle(&c.handle).await?,
             None => String::new(),
         };
         let status = match failure {
@@ -108,7 +112,7 @@ impl Hub {
             tools_run: 0,
             notes: &notes,
         });
-        let ending = Ending {
+        let ending = TurnEnd {
             status,
             reply: None,
             record: &record,
@@ -122,13 +126,14 @@ impl Hub {
             summary: &line,
             ended_at: now,
         };
-        tx.end_turn(turn.id, turn.fence, &ending).await?;
+        tx.turns().end(turn.id, turn.fence, &ending).await?;
         sticky(tx, turn).await?;
         let ended = EventBody::TurnEnded {
             status: status.to_string(),
             summary: line,
         };
-        tx.add_events(turn.conversation, turn.id, now, &[ended])
+        tx.events()
+            .add(turn.conversation, turn.id, now, &[ended])
             .await?;
         Ok(())
     }

@@ -1,43 +1,44 @@
-//! What the store knows that a decision needs: the history in scope, and the sessions that could
-//! serve, each with whether its history is still today's.
+//! Facts from the store that a decision needs: the history in scope, and the candidate sessions,
+//! each with a check that its history is still a prefix of today's.
 
 use rejoin_core::ConversationId;
 use rejoin_core::{
-    AgentName, Altered, Budget, Class, HistoryFacts, Message, PinState, Prefix, Record, Scope,
-    ScopeValue, TranscriptBuilder, TurnPlan, TurnStatus,
+    AgentName, Budget, Class, HistoryChange, HistoryFacts, Message, PinState, Prefix, Scope,
+    ScopeValue, TranscriptBuilder, TranscriptText, TurnPlan, TurnStatus,
 };
 use rejoin_store::{Conversation, Page, Read, ScopeState, StoredPin};
 
 use crate::Hub;
+use crate::claim::Claimed;
 use crate::error::Result;
 
-/// The facts, as of one moment.
+/// The facts at one moment.
 #[derive(Debug, Clone)]
-pub struct Outlook {
+pub struct StoreFacts {
     pub conversation: ConversationId,
     pub kind: Scope,
     pub scope: ScopeState,
-    /// The value once the new message is added.
+    /// Scope value including the new message.
     pub value: ScopeValue,
     pub candidates: Vec<Candidate>,
-    /// Of a fork that has had no session of this agent yet: its parent's, if what that has seen is
-    /// where this one began.
+    /// Session of the parent, for a fork without a session of this agent yet. `None` unless the
+    /// messages that it has seen are the beginning of this conversation.
     pub inherited: Option<Candidate>,
 }
 
-/// Why a session is retired whose fork did not work; so many of them count as failures of the one it
-/// was made of.
+/// Reason for retiring the session of a failed fork. Sessions retired for it count as failures of
+/// the session that was copied.
 pub const FORK_FAILED: &str = "its first turn, on a copy of its parent's session, failed";
 
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub stored: StoredPin,
     pub prefix: Prefix,
-    /// The name of the conversation it belongs to, if that is another.
+    /// Handle of the conversation that owns the session, if it is another one.
     pub forked_from: Option<String>,
 }
 
-impl Outlook {
+impl StoreFacts {
     pub fn history(&self) -> HistoryFacts {
         HistoryFacts {
             messages: self.scope.messages,
@@ -45,8 +46,9 @@ impl Outlook {
         }
     }
 
-    /// The session to ask about: of those not retired the one that has seen most of today's
-    /// history, else the newest, so that the reason shown is about the session people expect.
+    /// Returns the session to decide about: of those not retired the one that has seen most of
+    /// today's history, else the newest. So the reason shown concerns the session that users
+    /// expect.
     pub fn best(&self) -> Option<&Candidate> {
         let confirmed = || self.candidates.iter().filter(|c| c.stored.pin.is_some());
         let retired = |c: &Candidate| matches!(c.stored.state, PinState::Retired(_));
@@ -60,41 +62,50 @@ impl Outlook {
     }
 }
 
-/// Changes that are looked through for the one that altered what a session has seen.
+/// Number of changes to search for the one that altered messages a session has seen.
 const CHANGES: i64 = 8;
-/// Turns that are looked through for a transcript that did not fit.
+/// Number of turns to search for a transcript that did not fit.
 const OVERFLOWS: i64 = 16;
-/// How far back a fork of a fork of a fork looks for a session.
+/// Number of ancestors to search for a session to fork.
 const GENERATIONS: usize = 8;
 
-/// Bytes of text loaded at a time for a re-telling, and messages at most.
+/// Bytes of text and messages loaded at a time for a transcript.
 const PAGE: Page = Page {
     bytes: 1 << 20,
     messages: 64,
 };
 
 impl Hub {
-    /// `new`: the message of the turn, already in its place (or, for a prediction, none).
+    /// Collects the facts for a claimed turn.
+    pub async fn outlook_of(&self, claimed: &Claimed) -> Result<StoreFacts> {
+        let (c, agent) = (&claimed.conversation, &claimed.turn.agent);
+        self.outlook(c.id, c.scope, agent, Some(&claimed.message))
+            .await
+    }
+
+    /// Collects the facts. `new` is the message of the turn, already placed in the history; `None`
+    /// for a prediction.
     pub async fn outlook(
         &self,
         c: ConversationId,
         scope: Scope,
         agent: &AgentName,
         new: Option<&Message>,
-    ) -> Result<Outlook> {
+    ) -> Result<StoreFacts> {
         let mut read = self.store.read().await?;
         let before = match new {
             Some(message) => message.seq,
-            None => read.last_seq(c).await? + 1,
+            None => read.history().last_seq(c).await? + 1,
         };
-        let state = read.scope_before(c, scope, agent, before).await?;
+        let state = read.history().scope_before(c, scope, agent, before).await?;
         let value = new.map_or(state.value, |m| state.value.fold(&m.digest()));
         let mut candidates = vec![];
-        for stored in read.pins_of(c, agent).await? {
+        for stored in read.pins().of(c, agent).await? {
             let prefix = match &stored.pin {
                 None => Prefix::Changed { by: None },
                 Some(pin) => {
                     let today = read
+                        .history()
                         .value_through(c, scope, &state, pin.seen.last_seq)
                         .await?;
                     if today == Some(pin.seen.value) {
@@ -112,7 +123,7 @@ impl Hub {
             });
         }
         let inherited = self.inherited(c, scope, agent, &state, &candidates).await?;
-        Ok(Outlook {
+        Ok(StoreFacts {
             conversation: c,
             kind: scope,
             scope: state,
@@ -122,9 +133,10 @@ impl Hub {
         })
     }
 
-    /// The session to fork: of those of the conversations this one comes from the one that has seen
-    /// most of today's history. None once this one has had a session of its own: what became of that
-    /// is said of it, and who retired it did not mean to go back to an older one.
+    /// Returns the session to fork: among the sessions of this conversation's ancestors, the one
+    /// that has seen most of today's history. `None` once this conversation has had a session of
+    /// its own: reports then concern that session, and a user who retired it did not mean to return
+    /// to an older one.
     async fn inherited(
         &self,
         c: ConversationId,
@@ -142,26 +154,29 @@ impl Hub {
         let mut best: Option<Candidate> = None;
         let mut at = c;
         for _ in 0..GENERATIONS {
-            // `rejoin reset` gives up what came along, too.
-            if read.was_reset(at).await? {
+            // `rejoin reset` also gives up inherited sessions.
+            if read.changes().was_reset(at).await? {
                 break;
             }
             let Some(parent) = parent_of(&mut read, at).await? else {
                 break;
             };
             at = parent.id;
-            for stored in read.pins_of(at, agent).await? {
+            for stored in read.pins().of(at, agent).await? {
                 if matches!(stored.state, PinState::Retired(_)) {
                     continue;
                 }
-                let earlier = read.earlier_pins(&stored).await?;
+                let earlier = read.pins().earlier(&stored).await?;
                 for mut pin in stored.pin.clone().into_iter().chain(earlier) {
                     let most = best.as_ref().and_then(|b| b.stored.pin.as_ref());
                     if most.is_some_and(|most| most.seen.messages >= pin.seen.messages) {
                         break;
                     }
-                    let today = read.value_through(c, scope, state, pin.seen.last_seq);
-                    if today.await? != Some(pin.seen.value) {
+                    let today = read
+                        .history()
+                        .value_through(c, scope, state, pin.seen.last_seq)
+                        .await?;
+                    if today != Some(pin.seen.value) {
                         continue;
                     }
                     pin.failures += failures;
@@ -171,7 +186,7 @@ impl Hub {
                             ..stored.clone()
                         },
                         prefix: Prefix::Holds,
-                        forked_from: Some(read.short_handle(&parent.handle).await?),
+                        forked_from: Some(read.conversations().short_handle(&parent.handle).await?),
                     });
                 }
             }
@@ -179,38 +194,58 @@ impl Hub {
         Ok(best)
     }
 
-    /// What a resumed session has not seen, and no other message.
-    pub async fn rest(
+    /// Returns the transcript of the messages that a resumed session has not seen.
+    pub async fn catch_up(
         &self,
         c: ConversationId,
-        outlook: &Outlook,
+        outlook: &StoreFacts,
         plan: &TurnPlan,
         budget: Budget,
-    ) -> Result<Record> {
+    ) -> Result<TranscriptText> {
         let (after, messages) = match plan {
             TurnPlan::Resume { catch_up, .. } => (catch_up.after(), catch_up.messages()),
             TurnPlan::Start { .. } | TurnPlan::Reseed { .. } => (outlook.scope.messages, 0),
         };
         let after = outlook.scope.boundary_seq + after as i64;
-        self.told(c, after, outlook.scope.last_seq + 1, messages, budget)
+        self.transcript_between(c, after, outlook.scope.last_seq + 1, messages, budget)
             .await
     }
 
-    /// The record of everything in scope, within its budget.
-    pub async fn record(
+    /// Returns the transcript of all messages in scope, within the budget.
+    pub async fn transcript(
         &self,
         c: ConversationId,
-        outlook: &Outlook,
+        outlook: &StoreFacts,
         budget: Budget,
-    ) -> Result<Record> {
+    ) -> Result<TranscriptText> {
         let ScopeState {
             boundary_seq,
             last_seq,
             messages,
             ..
         } = outlook.scope;
-        self.told(c, boundary_seq, last_seq + 1, messages, budget)
+        self.transcript_between(c, boundary_seq, last_seq + 1, messages, budget)
             .await
+    }
+
+    /// Returns true if the agent may have asked a person something since its last answer but one: in
+    /// the turn of its last answer, or in a later one. Also true if no such turn is known.
+    pub async fn asked_since_last_answer(
+        &self,
+        c: ConversationId,
+        agent: &AgentName,
+    ) -> Result<bool> {
+        let mut read = self.store.read().await?;
+        let turns = read.turns().ended(c, OVERFLOWS).await?;
+        for turn in turns.iter().filter(|turn| turn.agent == *agent) {
+            if !read.questions().of(turn.id).await?.is_empty() {
+                return Ok(true);
+            }
+            if turn.status == TurnStatus::Succeeded {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the bytes of the newest transcript that did not fit the model, if no turn of this agent
@@ -222,7 +257,7 @@ impl Hub {
         model: Option<&str>,
     ) -> Result<Option<u64>> {
         let mut read = self.store.read().await?;
-        for turn in read.ended_turns(c, OVERFLOWS).await? {
+        for turn in read.turns().ended(c, OVERFLOWS).await? {
             if turn.agent != *agent || turn.request["model"].as_str() != model {
                 continue;
             }
@@ -238,23 +273,27 @@ impl Hub {
         Ok(None)
     }
 
-    /// The messages between two places, read newest first and never all at once.
-    async fn told(
+    /// Builds the transcript of the messages between two positions. Reads pages newest first, never
+    /// all at once.
+    async fn transcript_between(
         &self,
         c: ConversationId,
         after: i64,
         mut before: i64,
         messages: u64,
         budget: Budget,
-    ) -> Result<Record> {
+    ) -> Result<TranscriptText> {
         if messages == 0 {
-            return Ok(Record::default());
+            return Ok(TranscriptText::default());
         }
         let mut builder = TranscriptBuilder::new(budget);
         let mut read = self.store.read().await?;
         let mut earlier = vec![];
         'pages: loop {
-            let page = read.messages_older(c, after, before, PAGE).await?;
+            let page = read
+                .history()
+                .messages_older(c, after, before, PAGE)
+                .await?;
             let Some(oldest) = page.last() else { break };
             before = oldest.seq;
             for (at, message) in page.iter().enumerate() {
@@ -272,12 +311,13 @@ impl Hub {
     }
 }
 
-/// The newest change that altered what a session has seen, as far as changes tell.
-async fn altered(read: &mut Read, c: ConversationId, seen: i64) -> Result<Option<Altered>> {
-    let changes = read.changes(c, CHANGES).await?;
+/// Returns the newest change that altered messages a session has seen, or `None` if no recorded
+/// change did.
+async fn altered(read: &mut Read, c: ConversationId, seen: i64) -> Result<Option<HistoryChange>> {
+    let changes = read.changes().list(c, CHANGES).await?;
     for change in &changes {
         let by = crate::change::altered(read, change).await?;
-        let place = by.map(|(Altered::Edited(at) | Altered::Removed(at))| at);
+        let place = by.map(|(HistoryChange::Edited(at) | HistoryChange::Removed(at))| at);
         if place.is_some_and(|at| at <= seen) {
             return Ok(by);
         }
@@ -286,10 +326,10 @@ async fn altered(read: &mut Read, c: ConversationId, seen: i64) -> Result<Option
 }
 
 async fn parent_of(read: &mut Read, c: ConversationId) -> Result<Option<Conversation>> {
-    let child = read.conversation(c).await?;
+    let child = read.conversations().get(c).await?;
     let parent = child.and_then(|child| child.parent).map(|parent| parent.id);
     match parent {
-        Some(parent) => Ok(read.conversation(parent).await?),
+        Some(parent) => Ok(read.conversations().get(parent).await?),
         None => Ok(None),
     }
 }

@@ -1,4 +1,6 @@
-//! Finds what somebody named: by id, handle, unique prefix, `last`, or key.
+//! Resolves a name: an id, a handle, a unique prefix, `last`, or a key.
+
+mod view;
 
 use rejoin_core::{ConversationId, Handle, HandleRef, MessageId, TurnId};
 use rejoin_store::{Conversation, ListFilter, Read, StoredMessage, StoredTurn};
@@ -6,35 +8,38 @@ use rejoin_store::{Conversation, ListFilter, Read, StoredMessage, StoredTurn};
 use crate::Hub;
 use crate::error::{Error, Result};
 
-/// How many conversations are looked through for a name that was mistyped.
+pub use view::{NameKind, NamedView, PlaceView};
+
+/// Number of conversations to search for a similar name after a typing error.
 const LATELY: i64 = 500;
 
-/// Letters of a handle that people are shown at least.
+/// Minimum number of letters of a handle that users see.
 const SHOWN: usize = 4;
 
-/// A conversation, and the message in it that was named, if one was.
+/// A conversation and, if the name includes one, the position of a message.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct NamedConversation {
     pub conversation: Conversation,
     pub message: Option<i64>,
 }
 
-/// A conversation, and the message itself if one was named.
+/// A conversation and, if the name includes one, the message itself.
 #[derive(Debug, Clone)]
-pub struct Named {
+pub struct NamedMessage {
     pub conversation: Conversation,
     pub message: Option<StoredMessage>,
 }
 
 impl Hub {
-    /// `folders`: where `last` looks, nearest first.
-    pub async fn find(&self, name: &str, folders: &[String]) -> Result<Found> {
+    /// Resolves the name of a conversation or message. `folders` are searched for `last`, nearest
+    /// first.
+    pub async fn find(&self, name: &str, folders: &[String]) -> Result<NamedConversation> {
         let parsed = HandleRef::parse(name);
         if let Some(conversation) = self
             .conversation_named(parsed.conversation, folders)
             .await?
         {
-            return Ok(Found {
+            return Ok(NamedConversation {
                 conversation,
                 message: parsed.message,
             });
@@ -42,7 +47,7 @@ impl Hub {
         if parsed.message.is_some()
             && let Some(conversation) = self.conversation_named(name, folders).await?
         {
-            return Ok(Found {
+            return Ok(NamedConversation {
                 conversation,
                 message: None,
             });
@@ -55,7 +60,7 @@ impl Hub {
         ))
     }
 
-    /// The handle or key that was probably meant, among those used lately.
+    /// Returns the most similar handle or key among the recently used conversations.
     async fn nearest(&self, name: &str) -> Result<Option<String>> {
         if name.len() > 64 {
             return Ok(None);
@@ -68,7 +73,7 @@ impl Hub {
         };
         let typed = name.len().clamp(4, 18);
         let mut best: Option<(usize, String)> = None;
-        for conversation in read.list_conversations(&filter).await? {
+        for conversation in read.listing(&filter).await? {
             let letters = conversation.handle.letters();
             let handle = letters[..typed.min(letters.len())].to_owned();
             for (known, is_handle) in [(Some(handle), true), (conversation.key.clone(), false)] {
@@ -76,7 +81,9 @@ impl Hub {
                 let far = strsim::damerau_levenshtein(name, &known);
                 if far <= (name.len() / 4).max(1) && best.as_ref().is_none_or(|(b, _)| far < *b) {
                     let shown = if is_handle {
-                        read.short_handle(&conversation.handle).await?
+                        read.conversations()
+                            .short_handle(&conversation.handle)
+                            .await?
                     } else {
                         known
                     };
@@ -87,35 +94,35 @@ impl Hub {
         Ok(best.map(|(_, name)| name))
     }
 
-    /// A turn: by its id, by a message of it, or the last of a conversation.
+    /// Resolves a turn: by its id, by one of its messages, or the last turn of a conversation.
     pub async fn find_turn(&self, name: &str, folders: &[String]) -> Result<StoredTurn> {
         let mut read = self.store.read().await?;
         if let Ok(id) = name.parse::<TurnId>() {
             if let Some(turn) = self.own_turn(&mut read, id).await? {
                 return Ok(turn);
             }
-            if let Some(message) = read.message(MessageId::from_uuid(id.uuid())).await? {
+            if let Some(message) = read.messages().get(MessageId::from_uuid(id.uuid())).await? {
                 let turn = self.own_turn(&mut read, message.turn).await?;
                 return turn.ok_or_else(|| no_turn(name));
             }
         }
         let found = self.find(name, folders).await?;
         let turn = match found.message {
-            None => read.last_turn(found.conversation.id).await?,
-            Some(seq) => match read.message_at(found.conversation.id, seq).await? {
-                Some(message) => read.turn(message.turn).await?,
+            None => read.turns().last(found.conversation.id).await?,
+            Some(seq) => match read.messages().at(found.conversation.id, seq).await? {
+                Some(message) => read.turns().get(message.turn).await?,
                 None => None,
             },
         };
         turn.ok_or_else(|| no_turn(name))
     }
 
-    /// One of another namespace is as if it were not there.
+    /// Returns a turn of this namespace. A turn of another one counts as missing.
     async fn own_turn(&self, read: &mut Read, id: TurnId) -> Result<Option<StoredTurn>> {
-        let Some(turn) = read.turn(id).await? else {
+        let Some(turn) = read.turns().get(id).await? else {
             return Ok(None);
         };
-        let c = read.conversation(turn.conversation).await?;
+        let c = read.conversations().get(turn.conversation).await?;
         Ok(c.is_some_and(|c| self.owns(&c)).then_some(turn))
     }
 
@@ -123,14 +130,15 @@ impl Hub {
         *c.namespace == *self.namespace
     }
 
-    /// A message: by its id, or as `tmqx:4`. A conversation alone names none.
-    pub async fn find_message(&self, name: &str, folders: &[String]) -> Result<Named> {
+    /// Resolves a message: by its id, or as `tmqx:4`. The name of a conversation alone yields no
+    /// message.
+    pub async fn find_message(&self, name: &str, folders: &[String]) -> Result<NamedMessage> {
         if let Ok(id) = name.parse::<MessageId>() {
             let mut read = self.store.read().await?;
-            if let Some(message) = read.message_ever(id).await? {
-                let c = read.conversation_of(id).await?;
+            if let Some(message) = read.messages().get_ever(id).await? {
+                let c = read.messages().conversation_of(id).await?;
                 let c = match c {
-                    Some(c) => read.conversation(c).await?,
+                    Some(c) => read.conversations().get(c).await?,
                     None => None,
                 };
                 let c = c.filter(|c| self.owns(c));
@@ -143,7 +151,7 @@ impl Hub {
                     ));
                 }
                 return match c {
-                    Some(conversation) => Ok(Named {
+                    Some(conversation) => Ok(NamedMessage {
                         conversation,
                         message: Some(message),
                     }),
@@ -156,16 +164,19 @@ impl Hub {
         let message = match found.message {
             None => None,
             Some(seq) => {
-                let stored = read.message_at(found.conversation.id, seq).await?;
-                let last = read.last_seq(found.conversation.id).await?;
-                let handle = read.short_handle(&found.conversation.handle).await?;
+                let stored = read.messages().at(found.conversation.id, seq).await?;
+                let last = read.history().last_seq(found.conversation.id).await?;
+                let handle = read
+                    .conversations()
+                    .short_handle(&found.conversation.handle)
+                    .await?;
                 Some(stored.ok_or_else(|| Error::NoMessage {
                     what: format!("has no message {seq}; its last is {last}"),
                     handle,
                 })?)
             }
         };
-        Ok(Named {
+        Ok(NamedMessage {
             conversation: found.conversation,
             message,
         })
@@ -182,7 +193,7 @@ impl Hub {
         };
         let mut read = self.store.read().await?;
         while let Some(next) = found.redirect_to {
-            let Some(there) = read.conversation(next).await? else {
+            let Some(there) = read.conversations().get(next).await? else {
                 return Ok(None);
             };
             found = there;
@@ -197,29 +208,37 @@ impl Hub {
     ) -> Result<Option<Conversation>> {
         let mut read = self.store.read().await?;
         if let Ok(id) = name.parse::<ConversationId>() {
-            let found = read.conversation(id).await?;
+            let found = read.conversations().get(id).await?;
             return Ok(found.filter(|c| self.owns(c)));
         }
         if name == "last" {
             for folder in folders {
-                if let Some(found) = read.last_conversation_in(&self.namespace, folder).await? {
+                if let Some(found) = read
+                    .conversations()
+                    .last_in(&self.namespace, folder)
+                    .await?
+                {
                     return Ok(Some(found));
                 }
             }
             return Err(self.no_last().await?);
         }
-        // A few letters may begin any handle, and another tomorrow: a key that is just that is meant.
+        // A few letters may begin any handle, and more handles tomorrow, so an equal key takes
+        // precedence.
         if name.len() < SHOWN
-            && let Some(keyed) = read.conversation_by_key(&self.namespace, name).await?
+            && let Some(keyed) = read.conversations().by_key(&self.namespace, name).await?
         {
             return Ok(Some(keyed));
         }
         if Handle::looks_like(name) {
-            let mut found = read.conversations_by_handle(&self.namespace, name).await?;
+            let mut found = read
+                .conversations()
+                .by_handle(&self.namespace, name)
+                .await?;
             if found.len() > 1 {
                 let mut choices = vec![];
                 for one in &found {
-                    choices.push(read.short_handle(&one.handle).await?);
+                    choices.push(read.conversations().short_handle(&one.handle).await?);
                 }
                 return Err(Error::Ambiguous {
                     text: name.into(),
@@ -230,13 +249,13 @@ impl Hub {
                 return Ok(Some(one));
             }
         }
-        Ok(read.conversation_by_key(&self.namespace, name).await?)
+        Ok(read.conversations().by_key(&self.namespace, name).await?)
     }
 
     async fn no_last(&self) -> Result<Error> {
         let mut read = self.store.read().await?;
         let newest = read
-            .list_conversations(&ListFilter {
+            .listing(&ListFilter {
                 namespace: self.namespace.to_string(),
                 limit: 1,
                 ..ListFilter::default()
@@ -246,7 +265,7 @@ impl Hub {
             None => Error::NoneYet,
             Some(c) => Error::NotFound(format!(
                 "no conversation was used in this folder; the newest elsewhere is {} in {}",
-                read.short_handle(&c.handle).await?,
+                read.conversations().short_handle(&c.handle).await?,
                 c.workdir
             )),
         })

@@ -1,0 +1,446 @@
+//! Climbs: the request of an agent for a higher tier, the decision about it, and the next turn, in
+//! the transaction that ends the turn.
+
+mod notices;
+
+use rejoin_agents::adapter;
+use rejoin_core::{
+    AgentName, ClimbDecision, ClimbFacts, ClimbRequest, ConversationId, Cost, EventBody,
+    MessageState, Micros, Role, Tier, TurnId, TurnStatus, climb_request, climb_target,
+    escalation_prompt, supervise,
+};
+use rejoin_store::{ChainLink, Conversation, HERE, NewMessage, NewTurn, StoredTurn, Tx};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::Hub;
+use crate::accept::{may_continue, to_json};
+use crate::claim::Claimed;
+use crate::error::{Error, Result};
+use crate::finish::Settled;
+use crate::metrics;
+use crate::request::{TierTurn, TurnFlags, TurnRequest};
+
+/// Number of events in which the final message of a turn is looked for.
+const NEWEST: i64 = 500;
+
+/// Decision about a climb that was carried out.
+const CLIMBED: &str = "climbed";
+const REFUSED: &str = "refused";
+/// The turn does not climb by itself.
+const NONE: &str = "none";
+
+/// Triggers of a climb.
+const BY_POLICY: &str = "climb";
+const BY_PERSON: &str = "person";
+
+/// Person's command to climb.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct EscalateRequest {
+    /// Tier; none: the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Return the checks and the prompt, and run nothing.
+    pub dry_run: bool,
+    /// Tiers of the sender; none: those of the daemon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    pub tiers: Option<rejoin_core::Tiers>,
+}
+
+/// Decision about a person's command to climb.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EscalateView {
+    pub conversation_id: ConversationId,
+    pub to: Option<String>,
+    /// `climbed`, `refused`, or `none` if nothing was to run.
+    pub decision: String,
+    pub checks: Value,
+    /// Prompt of the next turn.
+    pub prompt: Option<String>,
+    /// The next turn.
+    pub turn_id: Option<TurnId>,
+}
+
+/// Turn that a climb may begin.
+struct NextTurn {
+    tier: String,
+    agent: AgentName,
+    request: TurnRequest,
+    prompt: String,
+}
+
+/// Turn from which a climb begins.
+struct Origin<'a> {
+    conversation: &'a Conversation,
+    turn: &'a StoredTurn,
+    /// Tiers in force, and the ceiling of the caller.
+    tier: TierTurn,
+    /// Options that the next turn takes over.
+    base: TurnRequest,
+}
+
+impl Hub {
+    /// Returns the request for a higher tier that ends the final message of a turn, and the answer
+    /// without it. Only main-thread text after the last tool call counts.
+    pub(crate) async fn climb_asked(
+        &self,
+        claimed: &Claimed,
+        settled: &Settled,
+    ) -> Result<Option<(ClimbRequest, String)>> {
+        let asks = claimed.request.tier.is_some() && settled.status == TurnStatus::Succeeded;
+        let Some(answer) = settled.answer.as_ref().filter(|_| asks) else {
+            return Ok(None);
+        };
+        let mut read = self.store.read().await?;
+        let newest = read
+            .events()
+            .newest_of_turn(claimed.turn.id, NEWEST)
+            .await?;
+        let mut parts = vec![];
+        for row in newest {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "other events are no text")]
+            match row.body {
+                EventBody::Text {
+                    text,
+                    parent_tool: None,
+                } => parts.push(text),
+                EventBody::ToolResult { .. }
+                | EventBody::ToolCall {
+                    parent_tool: None, ..
+                } => break,
+                _ => {}
+            }
+        }
+        parts.reverse();
+        let message = parts.concat();
+        Ok(climb_request(&message).and_then(|(request, start)| {
+            let block = message[start..].trim_end();
+            let text = answer.trim_end().strip_suffix(block)?;
+            Some((request, text.trim_end().to_owned()))
+        }))
+    }
+
+    /// Decides about the request of a turn that has just ended, stores the decision, and accepts
+    /// the next turn if the turn climbs.
+    pub(crate) async fn climb_after(
+        &self,
+        tx: &mut Tx,
+        claimed: &Claimed,
+        asked: &ClimbRequest,
+        now: i64,
+    ) -> Result<()> {
+        let (Some(tier), Some(turn)) = (
+            claimed.request.tier.clone(),
+            tx.turns().get(claimed.turn.id).await?,
+        ) else {
+            return Ok(());
+        };
+        let origin = Origin {
+            conversation: &claimed.conversation,
+            turn: &turn,
+            base: taken_over(&claimed.request),
+            tier,
+        };
+        let (decision, next) = self
+            .decide_climb(tx, &origin, asked.to.as_deref(), now)
+            .await?;
+        let word = match (decision.refused(), origin.tier.climb) {
+            (Some(_), _) => REFUSED,
+            (None, true) => CLIMBED,
+            (None, false) => NONE,
+        };
+        let next = next.filter(|_| word == CLIMBED);
+        self.carry_out(
+            tx,
+            &origin,
+            &decision,
+            (word, BY_POLICY),
+            (asked, next),
+            now,
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Climbs by a person's command. `tiers` are the caller's, `base` the options of a turn.
+    pub async fn escalate(
+        &self,
+        c: ConversationId,
+        asked: &EscalateRequest,
+        tiers: &rejoin_core::Tiers,
+        base: &TurnRequest,
+    ) -> Result<EscalateView> {
+        let now = self.clock.now();
+        let mut tx = self.store.begin().await?;
+        let found = tx.conversations().get(c).await?;
+        let found = found.filter(|found| *found.namespace == *self.namespace);
+        let gone = || Error::NotFound(format!("there is no conversation {c}"));
+        let conversation = found.ok_or_else(gone)?;
+        let none = || Error::NotFound("the conversation has no turn yet".into());
+        let turn = tx.turns().last(c).await?.ok_or_else(none)?;
+        if tx.turns().is_busy(c).await? || conversation.opened_by.is_some() {
+            return Err(Error::Busy);
+        }
+        may_continue(&mut tx, &conversation, true).await?;
+        let was: TurnRequest = serde_json::from_value(turn.request.clone()).unwrap_or_default();
+        let origin = Origin {
+            tier: TierTurn {
+                name: turn.tier.clone().unwrap_or_default(),
+                tiers: tiers.clone(),
+                climb: was.tier.as_ref().is_some_and(|tier| tier.climb),
+                ceiling: self.ceiling,
+            },
+            base: TurnRequest {
+                policy: base.policy,
+                roots: base.roots.clone(),
+                traceparent: base.traceparent.clone(),
+                ..taken_over(&was)
+            },
+            conversation: &conversation,
+            turn: &turn,
+        };
+        let (decision, next) = self
+            .decide_climb(&mut tx, &origin, asked.to.as_deref(), now)
+            .await?;
+        let refused = decision.refused().map(|check| check.evidence.clone());
+        let mut view = EscalateView {
+            conversation_id: c,
+            to: decision.to.clone(),
+            decision: NONE.into(),
+            checks: to_json(&decision.checks)?,
+            prompt: next.as_ref().map(|next| next.prompt.clone()),
+            turn_id: None,
+        };
+        if asked.dry_run {
+            if refused.is_some() {
+                view.decision = REFUSED.into();
+            }
+            return Ok(view);
+        }
+        if let Some(evidence) = refused {
+            return Err(Error::ClimbRefused(evidence));
+        }
+        let request = ClimbRequest {
+            to: asked.to.clone(),
+            reason: asked.reason.clone().unwrap_or_default(),
+            services: vec![],
+        };
+        tx.chains().begin(turn.id).await?;
+        view.turn_id = self
+            .carry_out(
+                &mut tx,
+                &origin,
+                &decision,
+                (CLIMBED, BY_PERSON),
+                (&request, next),
+                now,
+            )
+            .await?;
+        view.decision = CLIMBED.into();
+        tx.commit().await?;
+        Ok(view)
+    }
+
+    /// Evaluates every check, and builds the turn that the climb would begin.
+    async fn decide_climb(
+        &self,
+        tx: &mut Tx,
+        origin: &Origin<'_>,
+        to: Option<&str>,
+        now: i64,
+    ) -> Result<(ClimbDecision, Option<NextTurn>)> {
+        let (turn, tiers) = (origin.turn, &origin.tier.tiers);
+        let current = Some(origin.tier.name.as_str()).filter(|name| !name.is_empty());
+        let target = climb_target(tiers, current, to);
+        let next = target.map(|(rank, tier)| Self::next_turn(origin, rank, tier));
+        let enforceable = match &next {
+            Some(next) => self.can_run(origin, next),
+            None => Ok(()),
+        };
+        let last = match target {
+            Some((_, tier)) => {
+                tx.chains()
+                    .last_climb(turn.conversation, &tier.name)
+                    .await?
+            }
+            None => None,
+        };
+        let chain = turn.chain.unwrap_or(turn.id);
+        let mut members = tx.chains().of(chain).await?;
+        if members.is_empty() {
+            members.push(turn.clone());
+        }
+        let known = members.iter().filter_map(|turn| turn.cost.known());
+        let decision = supervise(&ClimbFacts {
+            tiers,
+            current,
+            to,
+            held: tx.chains().is_held(&origin.conversation.namespace).await?,
+            since_last_ms: last.map(|at| (now.saturating_sub(at) / 1000).max(0).unsigned_abs()),
+            cost: Micros(known.map(|cost| cost.0).sum()),
+            cost_complete: members.iter().all(|turn| turn.cost != Cost::Unknown),
+            enforceable: match &enforceable {
+                Ok(()) => Ok(()),
+                Err(why) => Err(why.as_str()),
+            },
+        });
+        Ok((decision, next))
+    }
+
+    /// Builds the turn of a tier, with the complete permissions of that tier.
+    fn next_turn(origin: &Origin<'_>, rank: usize, tier: &Tier) -> NextTurn {
+        let from = origin
+            .tier
+            .tiers
+            .find(&origin.tier.name)
+            .map(|(rank, _)| rank);
+        let agent = tier
+            .agent
+            .clone()
+            .unwrap_or_else(|| origin.turn.agent.clone());
+        let flags = TurnFlags {
+            workdir: Some(origin.base.workdir.clone()),
+            tier: Some(TierTurn {
+                name: tier.name.clone(),
+                ..origin.tier.clone()
+            }),
+            ..TurnFlags::default()
+        };
+        NextTurn {
+            tier: tier.name.clone(),
+            request: flags.over(origin.conversation, &agent, &origin.base),
+            agent,
+            prompt: escalation_prompt(&origin.tier.tiers, from, rank),
+        }
+    }
+
+    /// Checks that the agent and the caller's ceiling allow the turn.
+    fn can_run(&self, origin: &Origin<'_>, next: &NextTurn) -> Result<(), String> {
+        let caller = Self {
+            ceiling: origin.tier.ceiling,
+            ..self.clone()
+        };
+        let allowed = caller.may_run(&next.agent, &next.request);
+        allowed.map_err(|error| error.to_string())?;
+        match adapter(next.agent.as_str()) {
+            Some(adapter) => adapter.check_permissions(&next.request.permissions, false),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores the decision with its turn, and accepts the next turn if there is one.
+    async fn carry_out(
+        &self,
+        tx: &mut Tx,
+        origin: &Origin<'_>,
+        decision: &ClimbDecision,
+        (word, trigger): (&str, &str),
+        (asked, next): (&ClimbRequest, Option<NextTurn>),
+        now: i64,
+    ) -> Result<Option<TurnId>> {
+        let turn = origin.turn;
+        let next_id = match &next {
+            Some(next) => Some(self.accept_climb(tx, origin, next, trigger, now).await?),
+            None => None,
+        };
+        let checks = to_json(&decision.checks)?;
+        let stored = json!({
+            "requested": decision.to, "reason": asked.reason, "services": asked.services,
+            "decision": word, "checks": checks, "turn_id": next_id,
+        });
+        tx.chains().set_escalation(turn.id, &stored).await?;
+        let event = EventBody::Escalation {
+            requested: decision.to.clone(),
+            reason: asked.reason.clone(),
+            decision: word.to_owned(),
+            checks,
+            next_turn_id: next_id,
+        };
+        // After the end of a turn no event of it follows.
+        let shown = next_id.filter(|_| trigger == BY_PERSON).unwrap_or(turn.id);
+        tx.events()
+            .add(turn.conversation, shown, now, &[event])
+            .await?;
+        let to = decision.to.as_deref().unwrap_or_default();
+        metrics::climb(&origin.tier.name, to, word);
+        tracing::info!(turn = %turn.id, from = origin.tier.name, to, decision = word, "escalation");
+        Ok(next_id)
+    }
+
+    async fn accept_climb(
+        &self,
+        tx: &mut Tx,
+        origin: &Origin<'_>,
+        next: &NextTurn,
+        trigger: &str,
+        now: i64,
+    ) -> Result<TurnId> {
+        let (turn, message) = (self.clock.turn_id()?, self.clock.message_id()?);
+        let conversation = origin.turn.conversation;
+        tx.messages()
+            .accept(&NewMessage {
+                id: message,
+                conversation,
+                turn,
+                role: Role::User,
+                agent: None,
+                text: &next.prompt,
+                trail: &[],
+                origin: HERE,
+                root: None,
+                state: MessageState::Ok,
+                now,
+            })
+            .await?;
+        tx.turns()
+            .add(&NewTurn {
+                id: turn,
+                conversation,
+                message,
+                agent: &next.agent,
+                request: to_json(&next.request)?,
+                client_key: None,
+                machine: &self.machine,
+                holder: None,
+                now,
+            })
+            .await?;
+        let link = ChainLink {
+            tier: &next.tier,
+            parent: Some(origin.turn.id),
+            chain: origin.turn.chain.unwrap_or(origin.turn.id),
+            trigger,
+        };
+        tx.chains().link(turn, link).await?;
+        tx.conversations()
+            .touch(conversation, &next.agent, &next.request.workdir, now)
+            .await?;
+        let accepted = EventBody::TurnAccepted {
+            message_id: message,
+        };
+        tx.events()
+            .add(conversation, turn, now, &[accepted])
+            .await?;
+        Ok(turn)
+    }
+}
+
+/// Returns the options that a climb takes over from the turn before.
+fn taken_over(was: &TurnRequest) -> TurnRequest {
+    TurnRequest {
+        workdir: was.workdir.clone(),
+        idle_ms: was.idle_ms,
+        policy: was.policy,
+        instructions: was.instructions.clone(),
+        notify_url: was.notify_url.clone(),
+        traceparent: was.traceparent.clone(),
+        roots: was.roots.clone(),
+        ..TurnRequest::default()
+    }
+}
