@@ -1,98 +1,98 @@
-//! Brings sessions that the CLIs made on their own under rejoin: they are found, read, and become
-//! conversations that go on where they stand.
+//! Adopts sessions that users made with the CLIs themselves: finds them, reads them, and makes
+//! conversations of them that continue the session.
 
-mod arrive;
 mod copy;
 mod find;
-mod grown;
+mod from_file;
+mod incremental;
 mod read;
 mod source;
 
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Kept, OwnSessions, SessionAt, SessionHead};
+use rejoin_agents::{Adapter, SessionAt, SessionHeader, SessionStorage, UserSessions};
 use rejoin_core::{
-    AgentName, ConversationId, Folder, PermissionMode, Pin, PinState, Scope, ScopeValue, Seen,
+    AgentName, ConversationId, Folder, PermissionMode, Pin, PinState, Scope, ScopeValue, SeenPrefix,
 };
-use rejoin_hub::Adopted;
+use rejoin_hub::AdoptedSession;
 
-use crate::apart::apart;
 use crate::binary;
 use crate::error::{Error, Result};
 use crate::folder;
 use crate::foreign_file;
 use crate::in_use::in_use;
-use crate::look::environment;
+use crate::inspect::environment;
 use crate::session::Sessions;
 use crate::turn::Runner;
+use crate::worker_thread::on_worker;
 use copy::{Copied, copy, remove};
 use find::Found;
 use read::{Whole, whole};
 use source::Source;
 
-/// Which sessions are asked for.
+/// Filter for sessions.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct SessionFilter {
     pub agent: Option<String>,
-    /// A real path; none: those of all folders.
+    /// Folder as a real path; None means the sessions of all folders.
     pub folder: Option<String>,
 }
 
-/// A session that was found.
+/// Session that was found.
 #[derive(Clone)]
 pub struct OutsideSession {
     pub agent: AgentName,
-    pub head: SessionHead,
-    pub standing: Standing,
+    pub head: SessionHeader,
+    pub standing: AdoptionState,
     adapter: &'static dyn Adapter,
-    own: OwnSessions,
+    own: UserSessions,
     found: Found,
 }
 
 impl OutsideSession {
-    /// To read it takes long, or may have to wait for the lock of a database.
+    /// Returns true if reading takes long, or may have to wait for the lock of a database.
     fn is_large(&self) -> bool {
         let meta = || fs_err::metadata(self.found.home.join(&self.found.path));
-        matches!(self.own.kept, Kept::Rows { .. })
+        matches!(self.own.kept, SessionStorage::Rows { .. })
             || meta().is_ok_and(|meta| meta.len() >= foreign_file::LARGE)
     }
 }
 
-/// What rejoin knows of it.
+/// State of a session in rejoin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum AdoptionState {
     New,
     Known(ConversationId),
-    /// So many messages were said in it since.
+    /// Known, with this number of messages added since.
     Grown(ConversationId, u64),
 }
 
-/// What adopting came to.
+/// Result of adopting a session.
 #[derive(Debug, Clone)]
 pub struct Adoption {
     pub conversation: ConversationId,
-    /// Messages that were taken in.
+    /// Number of messages that were taken in.
     pub messages: u64,
-    /// Ours is a copy, the original stays as it is.
+    /// True if our session is a copy and the original stays as it is.
     pub copied: bool,
-    /// The next turn can go on with the session.
+    /// True if the next turn can resume the session.
     pub resumable: bool,
-    /// What one should know of it.
+    /// Note for the user.
     pub note: Option<String>,
 }
 
-/// What a conversation from outside is like, if nobody says otherwise.
+/// Defaults for an adopted conversation.
 #[derive(Debug, Clone)]
 pub struct Terms {
     pub permission: PermissionMode,
     pub scope: Scope,
-    /// The folder of a session that does not say which is its own.
+    /// Folder for a session that does not name its own.
     pub here: String,
 }
 
 impl Runner {
-    /// All that are there, newest first, each with what is known of it.
-    pub async fn outside_sessions(&self, wanted: &Wanted) -> Result<Vec<OutsideSession>> {
+    /// Returns all sessions that match, newest first, each with its state in rejoin.
+    pub async fn outside_sessions(&self, wanted: &SessionFilter) -> Result<Vec<OutsideSession>> {
         let mut all = vec![];
         for adapter in self.config.adapters() {
             let name = adapter.name();
@@ -108,12 +108,12 @@ impl Runner {
                 let id = found.head.session.to_string();
                 let owner = {
                     let mut read = self.hub.store.read().await?;
-                    read.session_owner(name, &id).await?
+                    read.adoptions().session_owner(name, &id).await?
                 };
                 let mut session = OutsideSession {
                     agent: agent.clone(),
                     head: found.head.clone(),
-                    standing: Standing::New,
+                    standing: AdoptionState::New,
                     adapter,
                     own: own.clone(),
                     found,
@@ -128,11 +128,14 @@ impl Runner {
         Ok(all)
     }
 
-    /// Makes a conversation of it; of one that is known already, takes in what was said since.
+    /// Makes a conversation of the session. If the session is known already, takes in the messages
+    /// that were added since.
     pub async fn adopt(&self, session: &OutsideSession, terms: &Terms) -> Result<Adoption> {
         match session.standing {
-            Standing::New => self.adopt_new(session, terms).await,
-            Standing::Known(c) | Standing::Grown(c, _) => self.adopt_more(session, c).await,
+            AdoptionState::New => self.adopt_new(session, terms).await,
+            AdoptionState::Known(c) | AdoptionState::Grown(c, _) => {
+                self.adopt_more(session, c).await
+            }
         }
     }
 
@@ -184,8 +187,8 @@ impl Runner {
                 agent: session.agent.clone(),
                 session: id.clone(),
                 state: PinState::Confirmed,
-                // The hub knows.
-                seen: Seen {
+                // The hub fills in the rest.
+                seen: SeenPrefix {
                     value: ScopeValue([0; 32]),
                     messages: 0,
                     summarised: kept.reading.summarised(),
@@ -210,7 +213,7 @@ impl Runner {
             _ => None,
         };
         let resumable = pinned.is_some();
-        let adopted = Adopted {
+        let adopted = AdoptedSession {
             agent: session.agent.clone(),
             session_id: id.to_string(),
             workdir: folder.path.clone(),
@@ -221,7 +224,7 @@ impl Runner {
                 .reading
                 .model
                 .clone()
-                .filter(|_| !session.adapter.keeps_model()),
+                .filter(|_| !session.adapter.profile().keeps_model),
             said: kept.said.clone(),
             cost: kept.reading.spent.or(kept.reading.total),
             pin: pinned,
@@ -248,14 +251,14 @@ impl Runner {
         let (adapter, own, found) = (session.adapter, session.own.clone(), session.found.clone());
         let read = move || whole(adapter, &own, &found);
         let read = if session.is_large() {
-            apart(read).await
+            on_worker(read).await
         } else {
             read()
         };
         read.map_err(Error::io(format!("reading session {id}")))
     }
 
-    /// Where our sessions of its agent lie, its folder, and a new name for it.
+    /// Returns the home for our sessions of the agent, the session's folder, and a new pin id.
     fn ground_of(&self, session: &OutsideSession, here: &str) -> Result<Ground> {
         let env = environment(&self.config, session.adapter);
         let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());

@@ -1,37 +1,54 @@
-//! Finds the program behind an agent's name and what is known of it: version, whether a resume is
-//! proven, what its totals cover. Found out once per binary, then remembered.
+//! Finds the program of an agent and the facts about it: its version, if a resume is proven, and
+//! the scope of its totals. Determined once per binary, then remembered.
 
-use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rejoin_agents::{Adapter, Contained, Facts, Neutral};
+use rejoin_agents::{Adapter, Facts, MentionEscape, RepositoryIsolation};
 use rejoin_core::{Runtime, TotalsScope};
-use rejoin_hub::HubLink;
+use rejoin_hub::Hub;
 
 use crate::config::RunnerConfig;
+use crate::contained_call::{ContainedCall, wall_of};
 use crate::error::{Error, Result};
-use crate::process::{Captured, SELF, capture};
+use crate::process::{Captured, SELF};
 use crate::prove::{Proof, prove};
 
 const PROBE_MAY_TAKE: Duration = Duration::from_secs(30);
 
-/// A program that answers for an agent.
+/// Program of an agent.
 #[derive(Debug, Clone)]
 pub struct Binary {
     pub path: PathBuf,
-    /// Changes whenever the file does.
+    /// Identity of the file; changes whenever the file does.
     pub identity: String,
     pub facts: Facts,
 }
 
+/// Program that this process proves at the moment.
+static PROVING: Mutex<Option<String>> = Mutex::new(None);
+
+/// Returns product and version of the program that this process proves at the moment, which takes
+/// seconds.
+pub fn proving() -> Option<String> {
+    PROVING
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
+}
+
+fn set_proving(program: Option<String>) {
+    *PROVING.lock().unwrap_or_else(PoisonError::into_inner) = program;
+}
+
 pub async fn find(
-    link: &impl HubLink,
+    hub: &Hub,
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
 ) -> Result<Binary> {
-    let Some(usual) = adapter.program() else {
+    let Some(usual) = adapter.profile().program else {
         return builtin(adapter);
     };
     let settings = config.agent(adapter.name());
@@ -39,10 +56,12 @@ pub async fn find(
     let path = program_of(adapter, &program, config).ok_or_else(|| Error::AgentMissing {
         agent: adapter.name().into(),
         program: program.clone(),
-        install: adapter.install().into(),
+        install: adapter.profile().install.into(),
+        configured: settings.bin.is_some(),
+        others: others(adapter, config),
     })?;
     let identity = identity(&path).map_err(Error::io(format!("looking at {}", path.display())))?;
-    let known = link.binary(&identity).await?;
+    let known = hub.binary(&identity).await?;
     let complete = |facts: &Facts| facts.usage.is_some() && facts.contained.is_some();
     if let Some(facts) = known.filter(complete) {
         return Ok(Binary {
@@ -52,9 +71,10 @@ pub async fn find(
         });
     }
     let (facts, late) = find_out(config, adapter, &path).await?;
-    // What only a busy machine showed is not remembered.
+    set_proving(None);
+    // A result that a busy machine may have caused is not remembered.
     if !late {
-        link.keep_binary(&identity, adapter.name(), &facts).await?;
+        hub.keep_binary(&identity, adapter.name(), &facts).await?;
     }
     Ok(Binary {
         path,
@@ -63,7 +83,23 @@ pub async fn find(
     })
 }
 
-/// Our own agent: the version is ours, and it needs no proof.
+/// Returns the names of the other agents whose programs are found.
+fn others(missing: &dyn Adapter, config: &RunnerConfig) -> Vec<String> {
+    let found = |adapter: &&'static dyn Adapter| {
+        let usual = adapter.profile().program;
+        let bin = config.agent(adapter.name()).bin.clone();
+        let program = bin.or_else(|| usual.map(str::to_owned));
+        program.is_some_and(|program| program_of(*adapter, &program, config).is_some())
+    };
+    let all = rejoin_agents::ADAPTERS.iter().copied();
+    let others = all.filter(|adapter| adapter.name() != missing.name());
+    let names = others
+        .filter(found)
+        .map(|adapter| adapter.name().to_owned());
+    names.collect()
+}
+
+/// Returns the built-in agent: it has our version, and it needs no proof.
 fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
     let text = format!("rejoin demo agent {}", env!("CARGO_PKG_VERSION"));
     let runtime = adapter
@@ -75,8 +111,8 @@ fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
         proven: true,
         totals: TotalsScope::PerRun,
         usage: Some(TotalsScope::PerRun),
-        neutral: Neutral::ByPlace,
-        contained: Some(Contained::NoFlags),
+        neutral: MentionEscape::ByPlace,
+        contained: Some(RepositoryIsolation::NoFlags),
         rows: vec![],
         proven_at: None,
     };
@@ -87,19 +123,22 @@ fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
     })
 }
 
-/// The program itself: behind a wrapper, the one that it would start.
+/// Returns the program itself: behind a wrapper, the program that the wrapper would start.
 pub fn program_of(
     adapter: &'static dyn Adapter,
     program: &str,
     config: &RunnerConfig,
 ) -> Option<PathBuf> {
     let found = locate(program, config)?;
-    let native = adapter.native(&found).into_iter();
-    let native = native.filter_map(|path| locate(path.to_str()?, config));
-    Some(native.take(1).next().unwrap_or(found))
+    let wrapper = adapter.capabilities().wrapper;
+    let native = wrapper.map_or_else(Vec::new, |wrapper| wrapper.native(&found));
+    let mut native = native
+        .into_iter()
+        .filter_map(|path| locate(path.to_str()?, config));
+    Some(native.next().unwrap_or(found))
 }
 
-/// As a shell would: a name by `PATH`, anything with a slash as a path.
+/// Locates a program as a shell would: a name in `PATH`, anything with a slash as a path.
 pub fn locate(program: &str, config: &RunnerConfig) -> Option<PathBuf> {
     let runnable = |path: &Path| {
         let meta = fs_err::metadata(path).ok()?;
@@ -135,6 +174,7 @@ pub(crate) async fn find_out(
     path: &Path,
 ) -> Result<(Facts, bool)> {
     let runtime = version(config, adapter, path).await?;
+    set_proving(Some(runtime.to_string()));
     let Proof {
         tried,
         resume,
@@ -144,17 +184,17 @@ pub(crate) async fn find_out(
         contained,
         late,
     } = prove(config, adapter, path, &runtime).await;
-    let said = adapter.totals();
+    let said = adapter.profile().totals;
     let (totals, usage) = (said.unwrap_or(totals), said.unwrap_or(usage));
-    let asked = match (resume, adapter.probe()) {
+    let asked = match (resume, adapter.capabilities().proof) {
         (true, _) | (false, None) => None,
-        (false, Some(args)) => {
-            let said = ask(config, adapter, path, args).await?;
+        (false, Some(proof)) => {
+            let said = ask(config, adapter, path, proof.probe()).await?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            adapter.judge_probe(&text(&said.stdout), &text(&said.stderr))
+            proof.judge_probe(&text(&said.stdout), &text(&said.stderr))
         }
     };
-    // It knows the flag, and did not do what it says.
+    // The program knows the flag but did not resume.
     let failed = (tried && !resume && !late).then(|| "it did not resume when it was tried".into());
     let no_resume = asked.or(failed);
     let facts = Facts {
@@ -171,7 +211,7 @@ pub(crate) async fn find_out(
     Ok((facts, late))
 }
 
-/// What the program calls itself.
+/// Asks the program for its version.
 pub(crate) async fn version(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
@@ -196,8 +236,7 @@ pub(crate) async fn version(
     })
 }
 
-/// One short call, off the async threads, in an empty folder of its own and without our own
-/// variables.
+/// Runs one short command in an empty folder and without our own variables.
 pub(crate) async fn ask(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
@@ -206,24 +245,28 @@ pub(crate) async fn ask(
 ) -> Result<Captured> {
     let rules = adapter.environment();
     let env = rejoin_agents::compose_env(config.env.clone(), &rules, &[], &[]);
-    let path = path.to_path_buf();
-    let call = tokio::task::spawn_blocking(move || {
-        let scratch = tempfile::tempdir()?;
-        let env = env
-            .into_iter()
-            .map(|(n, v)| (OsString::from(n), OsString::from(v)));
-        capture(
-            path.as_os_str(),
-            args.iter().map(OsStr::new),
-            env,
-            scratch.path(),
-            b"",
-            PROBE_MAY_TAKE,
-        )
-    });
-    let done = call.await.map_err(|e| Error::Internal(e.to_string()))?;
+    let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+    let home = adapter.home(&var);
     let asking = || format!("asking {} for its version", adapter.name());
-    let said = done.map_err(Error::io(asking()))?;
+    let scratch = tempfile::tempdir().map_err(Error::io(asking()))?;
+    let wall = wall_of(
+        &config.wall,
+        path,
+        home.as_deref(),
+        scratch.path(),
+        &var,
+        false,
+    );
+    let trial = ContainedCall {
+        program: path.to_owned(),
+        args,
+        env: env.clone(),
+        folder: scratch.path().to_owned(),
+        stdin: vec![],
+        may_take: PROBE_MAY_TAKE,
+        wall,
+    };
+    let said = trial.run().await.map_err(Error::io(asking()))?;
     if said.timed_out {
         let late = std::io::Error::new(std::io::ErrorKind::TimedOut, "it did not answer in time");
         return Err(Error::io(asking())(late));

@@ -1,5 +1,5 @@
-//! Keeps what a confirmed session is, so that it can be put back where it is not. What goes wrong
-//! here never spoils the turn: it is said, and tried again later.
+//! Saves snapshots of confirmed sessions, so that they can be restored where they are missing. A
+//! failure here never fails the turn: it is recorded, and the snapshot is tried again later.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
@@ -9,28 +9,29 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rejoin_agents::{Adapter, Records, SessionAt};
 use rejoin_core::{FileMark, Pin, PinId, SessionFact};
-use rejoin_hub::{FAILED, PinEnd, STORED, Settled, fault, figures};
+use rejoin_hub::{FAILED, PinEnd, STORED, Settled, fault, metrics};
 use rejoin_store::{
-    Blobs, Captured, ChunkList, ChunkRef, GRACE, Keeping, Manifest, ManifestFile, Snapshot, Vault,
+    Blobs, CaptureMode, CapturedSession, ChunkList, ChunkRef, GRACE, Manifest, ManifestFile,
+    Snapshot, Vault,
 };
 
-use crate::apart::apart;
 use crate::error::Result;
 use crate::foreign_file;
 use crate::marks;
 use crate::session::Sessions;
 use crate::turn::Runner;
+use crate::worker_thread::on_worker;
 
-/// Up to so many bytes are written in the transaction that ends the turn.
+/// Number of bytes up to which chunks are written in the transaction that ends the turn.
 const WITH_THE_TURN: u64 = 1024 * 1024;
-/// An answer does not wait longer for its session to be saved, but for what is new of a large one.
+/// Time that an answer waits for its session to be saved; new bytes of a large session add to it.
 const MAY_TAKE: Duration = Duration::from_secs(20);
-/// New bytes of a session that may take a second more.
+/// Number of new bytes of a session that allow one more second.
 const PER_SECOND: u64 = 20 * 1024 * 1024;
-/// Files beside a session that are kept, at most.
+/// Largest number of files beside a session that are saved.
 const MOST_FILES: usize = 10_000;
 const OTHERS_MAY_TAKE: Duration = Duration::from_secs(3);
-/// How many other sessions are tried again once the store answers.
+/// Number of other sessions that are tried again once the store answers.
 const TRY_AGAIN: usize = 4;
 
 impl Runner {
@@ -50,7 +51,7 @@ impl Runner {
             pin,
             before,
             now: self.hub.clock.now(),
-            lying: None,
+            open: None,
         };
         let began = Instant::now();
         let captured = capture.bounded().await;
@@ -58,7 +59,7 @@ impl Runner {
             Ok(captured) => (STORED, captured.added),
             Err(_) => (FAILED, 0),
         };
-        figures::captured(result, added, began.elapsed());
+        metrics::captured(result, added, began.elapsed());
         match captured {
             Ok(captured) => {
                 settled.saved = STORED.into();
@@ -74,12 +75,13 @@ impl Runner {
         fault::point("after_capture");
     }
 
-    /// Saves a confirmed session now. The text says why it could not be.
+    /// Saves a confirmed session now. The inner error is the reason if it could not be saved.
     pub async fn save(&self, pin: &Pin) -> Result<std::result::Result<(), String>> {
         self.save_since(pin, None).await
     }
 
-    /// The same of one that was confirmed as the continuation of these bytes.
+    /// Saves a session like [`Self::save`]; `before` is the mark of the bytes that it was confirmed
+    /// to continue.
     pub async fn save_since(
         &self,
         pin: &Pin,
@@ -95,7 +97,7 @@ impl Runner {
             pin,
             before,
             now: self.hub.clock.now(),
-            lying: None,
+            open: None,
         };
         match capture.patient().await {
             Ok(captured) => Ok(self.hub.add_snapshot(pin, &captured).await?),
@@ -103,20 +105,21 @@ impl Runner {
         }
     }
 
-    /// Once one session was saved the others are tried again; nobody waits long for that, and what
-    /// goes wrong is tried another time.
+    /// Tries to save the other unsaved sessions after one was saved. Bounded in time; failures are
+    /// tried another time.
     pub(crate) async fn save_the_others(&self, saved: PinId) {
         drop(tokio::time::timeout(OTHERS_MAY_TAKE, self.try_the_others(saved)).await);
     }
 
-    /// What was confirmed before a turn that came to nothing, and could not be saved then.
+    /// Saves a session that was confirmed before a turn without success and that could not be saved
+    /// then.
     pub(crate) async fn save_again(&self, pin: PinId) {
         let saving = async {
-            let unsaved = self.hub.store.read().await?.unsaved().await?;
-            if !unsaved.iter().any(|(_, id, _)| *id == pin) {
+            let unsaved = self.hub.unsaved_pins().await?;
+            if !unsaved.contains(&pin) {
                 return Ok(());
             }
-            let stored = self.hub.store.read().await?.pin(pin).await?;
+            let stored = self.hub.stored_pin(pin).await?;
             if let Some(pin) = stored.and_then(|stored| stored.pin) {
                 let _tried = self.save(&pin).await?;
             }
@@ -126,17 +129,14 @@ impl Runner {
     }
 
     async fn try_the_others(&self, saved: PinId) -> Result<()> {
-        let unsaved = {
-            let mut read = self.hub.store.read().await?;
-            read.unsaved().await?
-        };
-        let others = unsaved.into_iter().filter(|(_, pin, _)| *pin != saved);
-        for (_, id, _) in others.take(TRY_AGAIN) {
-            let stored = self.hub.store.read().await?.pin(id).await?;
+        let others = self.hub.unsaved_pins().await?.into_iter();
+        let others = others.filter(|pin| *pin != saved);
+        for id in others.take(TRY_AGAIN) {
+            let stored = self.hub.stored_pin(id).await?;
             let Some(pin) = stored.and_then(|stored| stored.pin) else {
                 continue;
             };
-            // What is not on this machine is for another to save.
+            // A session on another machine can only be saved there.
             let here = pin.machine == self.hub.machine && Path::new(&pin.home).exists();
             if here {
                 let _tried = self.save(&pin).await?;
@@ -149,54 +149,56 @@ impl Runner {
 pub(crate) struct Capture<'a> {
     pub(crate) vault: &'a Vault,
     pub(crate) adapter: &'static dyn Adapter,
-    /// As confirmed, with its mark.
+    /// Pin as confirmed, with its mark.
     pub(crate) pin: &'a Pin,
-    /// What its bytes were known to begin with when it was confirmed.
+    /// Mark of the bytes that the session was known to begin with when it was confirmed.
     pub(crate) before: Option<&'a FileMark>,
     pub(crate) now: i64,
-    /// A turn is at it: not what was confirmed, but what lies there.
-    pub(crate) lying: Option<Lying>,
+    /// Present content of the session, if a turn is running on it, instead of the confirmed
+    /// content.
+    pub(crate) open: Option<OpenSession>,
 }
 
-/// A session in the middle of a turn.
-pub(crate) struct Lying {
+/// Session in the middle of a turn.
+pub(crate) struct OpenSession {
     pub(crate) file: PathBuf,
     pub(crate) mark: FileMark,
-    /// What else belongs to it was confirmed with it if it was there before this; none: all of it is
-    /// wanted, confirmed or not.
+    /// Start of the turn: other files of the session are saved only if they are older. None means
+    /// that all of them are saved, confirmed or not.
     pub(crate) begun: Option<SystemTime>,
 }
 
 impl Capture<'_> {
     fn mark(&self) -> Option<&FileMark> {
-        let lying = self.lying.as_ref().map(|lying| &lying.mark);
-        lying.or(self.pin.files.first())
+        let open = self.open.as_ref().map(|open| &open.mark);
+        open.or(self.pin.files.first())
     }
 
-    pub(crate) async fn bounded(&self) -> std::result::Result<Captured, String> {
+    pub(crate) async fn bounded(&self) -> std::result::Result<CapturedSession, String> {
         let length = self.mark().map_or(0, |mark| mark.length);
         let new = length.saturating_sub(self.before.map_or(0, |mark| mark.length));
         let may_take = MAY_TAKE + Duration::from_secs(new / PER_SECOND);
         self.within(may_take).await
     }
 
-    /// For whoever asks for nothing else: until it would come too late to be added.
-    async fn patient(&self) -> std::result::Result<Captured, String> {
+    /// Captures for a caller that wants nothing else: waits until the result would be too late to
+    /// be added.
+    async fn patient(&self) -> std::result::Result<CapturedSession, String> {
         self.within(Duration::from_micros(GRACE.unsigned_abs() / 2))
             .await
     }
 
-    async fn within(&self, time: Duration) -> std::result::Result<Captured, String> {
+    async fn within(&self, time: Duration) -> std::result::Result<CapturedSession, String> {
         let done = tokio::time::timeout(time, self.take()).await;
         done.unwrap_or_else(|_| Err("the store of snapshots takes too long".into()))
     }
 
-    async fn take(&self) -> std::result::Result<Captured, String> {
+    async fn take(&self) -> std::result::Result<CapturedSession, String> {
         let mark = self.mark().ok_or("it has no file")?;
         let base = self.base().await?;
-        let mut captured = Captured {
+        let mut captured = CapturedSession {
             key: self.vault.sealer.key_id(),
-            ..Captured::default()
+            ..CapturedSession::default()
         };
         let main = self.session(mark, base.as_ref(), &mut captured).await?;
         captured.files.push(main);
@@ -206,11 +208,13 @@ impl Capture<'_> {
             session: &self.pin.session,
             pin: &self.pin.id.to_string(),
         };
-        for (part, folder) in self.adapter.parts(&at) {
+        let parts = self.adapter.capabilities().side_folders;
+        let parts = parts.map_or_else(Vec::new, |folders| folders.parts(&at));
+        for (part, folder) in parts {
             self.part(part, &folder, base.as_ref(), &mut captured)
                 .await?;
         }
-        if self.lying.is_some() {
+        if self.open.is_some() {
             return Ok(captured);
         }
         self.log(&captured);
@@ -218,7 +222,7 @@ impl Capture<'_> {
             adapter: self.adapter,
             home: Path::new(&self.pin.home),
         };
-        match sessions.compare_apart(mark).await {
+        match sessions.compare_async(mark).await {
             SessionFact::Untouched | SessionFact::Verified => Ok(captured),
             SessionFact::Missing
             | SessionFact::Dirty
@@ -228,7 +232,7 @@ impl Capture<'_> {
         }
     }
 
-    fn log(&self, captured: &Captured) {
+    fn log(&self, captured: &CapturedSession) {
         let (session, files) = (&self.pin.session, &captured.files);
         tracing::info!(%session, files = files.len(), "Found session files");
         for file in files {
@@ -237,12 +241,12 @@ impl Capture<'_> {
         }
     }
 
-    /// The newest snapshot of it that can be built upon.
+    /// Returns the newest snapshot of the session that a new one can build on.
     async fn base(&self) -> std::result::Result<Option<(Snapshot, Manifest)>, String> {
         let read = self.vault.store.read().await;
         let mut read = read.map_err(|e| e.to_string())?;
-        // One of a turn that runs goes when that ends.
-        let newest = read.snapshots_of_pin(self.pin.id, 4).await;
+        // A snapshot of a running turn is removed when the turn ends.
+        let newest = read.snapshots().of_pin(self.pin.id, 4).await;
         let mut newest = newest.map_err(|e| e.to_string())?.into_iter();
         let newest = newest.find(|snapshot| !snapshot.open);
         let whole = newest.and_then(|s| s.manifest().ok().map(|manifest| (s, manifest)));
@@ -251,7 +255,7 @@ impl Capture<'_> {
         let Some((snapshot, manifest)) = whole.filter(|(_, manifest)| manifest.key == key) else {
             return Ok(None);
         };
-        // What was lost since, or lies in another place, is to be written again.
+        // Chunks that were lost since, or that are in another place, must be written again.
         let files = manifest.files.iter();
         let chunks: Vec<ChunkRef> = files.flat_map(|file| file.chunks.0.clone()).collect();
         let holds = self.vault.holds(&chunks).await;
@@ -263,14 +267,14 @@ impl Capture<'_> {
         &self,
         mark: &FileMark,
         base: Option<&(Snapshot, Manifest)>,
-        captured: &mut Captured,
+        captured: &mut CapturedSession,
     ) -> std::result::Result<ManifestFile, String> {
-        let path = match &self.lying {
-            Some(lying) => lying.file.clone(),
+        let path = match &self.open {
+            Some(open) => open.file.clone(),
             None => Path::new(&self.pin.home).join(&mark.path),
         };
         let unreadable = |e: std::io::Error| format!("it cannot be read: {e}");
-        let lines = matches!(self.adapter.records(), Records::Lines);
+        let lines = matches!(self.adapter.profile().records, Records::Lines);
         let was = base.and_then(|(_, manifest)| manifest.files.first());
         let known = match was.filter(|was| lines && was.length <= mark.length) {
             Some(was) if self.begins_with(was, &path).await => all_but_the_last(&was.chunks),
@@ -285,14 +289,14 @@ impl Capture<'_> {
             Ok((file, mode))
         };
         let large = mark.length >= foreign_file::LARGE;
-        let opened = if large { apart(open).await } else { open() };
+        let opened = if large { on_worker(open).await } else { open() };
         let (file, mode) = opened.map_err(unreadable)?;
         let rest = mark.length.saturating_sub(from);
         let here = matches!(self.vault.blobs, Blobs::Database);
         let keeping = if lines && rest <= WITH_THE_TURN && here {
-            Keeping::Later
+            CaptureMode::Later
         } else {
-            Keeping::of(rest)
+            CaptureMode::of(rest)
         };
         let file = file.take(rest);
         let kept = self.vault.keep(file, known, captured, keeping, self.now);
@@ -310,8 +314,8 @@ impl Capture<'_> {
         })
     }
 
-    /// Does the file begin with what that snapshot holds? If it was confirmed as the continuation of
-    /// just that, nobody needs to read it again.
+    /// Returns true if the file begins with the content of that snapshot. If it was confirmed to
+    /// continue exactly that content, it is not read again.
     async fn begins_with(&self, was: &ManifestFile, path: &Path) -> bool {
         let same = |before: &FileMark| (before.length, &before.hash) == (was.length, &was.hash);
         let mark = FileMark {
@@ -325,20 +329,21 @@ impl Capture<'_> {
         }
         let (path, large) = (path.to_owned(), mark.length >= foreign_file::LARGE);
         let read = move || marks::begins_with(&path, &mark).unwrap_or(false);
-        if large { apart(read).await } else { read() }
+        if large { on_worker(read).await } else { read() }
     }
 
-    /// What else belongs to it. A file that was not touched since the last snapshot is not read.
+    /// Saves the other files of the session. A file that did not change since the last snapshot is
+    /// not read.
     async fn part(
         &self,
         part: &'static str,
         folder: &str,
         base: Option<&(Snapshot, Manifest)>,
-        captured: &mut Captured,
+        captured: &mut CapturedSession,
     ) -> std::result::Result<(), String> {
         let home = Path::new(&self.pin.home);
         let root = home.join(folder);
-        // Files of others are not taken for the session's.
+        // Files that are reached through a link are not the session's.
         if foreign_file::beneath(home, &format!("{folder}/x")).is_err() {
             return Ok(());
         }
@@ -349,11 +354,11 @@ impl Capture<'_> {
             let Ok(meta) = fs_err::symlink_metadata(&whole) else {
                 continue;
             };
-            let late = |lying: &Lying| {
-                let begun = lying.begun;
+            let late = |open: &OpenSession| {
+                let begun = open.begun;
                 begun.is_some_and(|begun| meta.modified().is_ok_and(|at| at >= begun))
             };
-            if self.lying.as_ref().is_some_and(late) {
+            if self.open.as_ref().is_some_and(late) {
                 continue;
             }
             let known = base.and_then(|(snapshot, manifest)| {
@@ -368,10 +373,10 @@ impl Capture<'_> {
                 captured.files.push(known);
                 continue;
             }
-            // One that goes away meanwhile was not needed.
+            // A file that disappears meanwhile was not needed.
             let open = move || foreign_file::open(&whole);
             let large = meta.len() >= foreign_file::LARGE;
-            let Ok(file) = (if large { apart(open).await } else { open() }) else {
+            let Ok(file) = (if large { on_worker(open).await } else { open() }) else {
                 continue;
             };
             let hasher = Arc::new(Mutex::new(blake3::Hasher::new()));
@@ -379,7 +384,7 @@ impl Capture<'_> {
                 file,
                 hasher: Arc::clone(&hasher),
             };
-            let keeping = Keeping::of(meta.len());
+            let keeping = CaptureMode::of(meta.len());
             let kept = self.vault.keep(hashed, vec![], captured, keeping, self.now);
             let chunks = kept.await.map_err(|e| e.to_string())?;
             captured.files.push(ManifestFile {
@@ -395,13 +400,14 @@ impl Capture<'_> {
     }
 }
 
-/// The last one ends where the file ended, not where its content says.
+/// Returns all chunks but the last one, which ends where the file ended and not at a boundary that
+/// its content defines.
 fn all_but_the_last(chunks: &ChunkList) -> Vec<ChunkRef> {
     let all = chunks.0.split_last().map(|(_, before)| before);
     all.unwrap_or_default().to_vec()
 }
 
-/// Regular files beneath a folder, by their path there. Links are not followed.
+/// Collects the regular files below a folder as paths relative to it. Does not follow links.
 fn files_in(root: &Path, beneath: &str, found: &mut Vec<String>) {
     let mut names: Vec<_> = fs_err::read_dir(root.join(beneath))
         .into_iter()

@@ -1,4 +1,4 @@
-//! What the runner is told about the world: where things are, and the settings of each agent.
+//! Configuration of the runner: folders, environment, and the settings of each agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rejoin_agents::{ADAPTERS, Adapter, adapter};
 use rejoin_core::Price;
+use rejoin_hub::Claimed;
 
+use crate::error::{Error, Result};
 use crate::wall::WallConfig;
 use crate::warm::Warm;
 
@@ -17,20 +19,21 @@ pub struct AgentConfig {
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
     pub pass_env: Vec<String>,
-    /// False: never resume with this agent.
+    /// False if sessions of this agent are never resumed.
     pub resume: Option<bool>,
-    /// How long it may print nothing; zero: for ever.
+    /// Time for which the agent may print nothing; zero means no limit.
     pub idle_timeout: Option<Duration>,
 }
 
-/// What the user says of a model (`[models.NAME]`).
+/// User's settings for a model (`[models.NAME]`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelConfig {
     pub window: Option<u64>,
     pub price: Price,
 }
 
-/// Returns what the user says of a model, named as asked for or without `provider/`.
+/// Returns the user's settings for a model, by the requested name or by that name without
+/// `provider/`.
 pub(crate) fn model_config<'a>(
     models: &'a BTreeMap<String, ModelConfig>,
     asked: &str,
@@ -39,52 +42,61 @@ pub(crate) fn model_config<'a>(
     models.get(asked).or_else(plain)
 }
 
-/// Who could answer what an agent asks.
+/// Says if a person can answer the questions of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Asks {
-    /// It is told so at once, and goes on without.
+    /// The agent gets a refusal at once and continues.
     #[default]
     Nobody,
-    /// The turn waits for them.
+    /// The turn waits for an answer.
     Somebody,
 }
 
 #[derive(Clone)]
 pub struct RunnerConfig {
-    /// `REJOIN_HOME`: turn folders lie in it.
+    /// `REJOIN_HOME`, which contains the folders of turns.
     pub home: PathBuf,
     pub agents: BTreeMap<String, AgentConfig>,
-    /// The caller's environment, of which the agent gets what concerns it.
+    /// The caller's environment, of which an agent gets the part that concerns it.
     pub env: Vec<(String, String)>,
     pub models: BTreeMap<String, ModelConfig>,
     /// Agents that the configuration describes.
     pub described: Vec<&'static dyn Adapter>,
     pub unrun: Unrun,
-    /// Of turns that begin here; one that was begun keeps what it was begun with.
+    /// Setting for turns that begin here; a running turn keeps the setting that it began with.
     pub asks: Asks,
-    /// After this time without an answer a question need not keep its process; none: it does.
+    /// Time without an answer after which a question may be deferred and its process end; None
+    /// means never.
     pub defer_after: Option<Duration>,
-    /// Processes may stay up between turns; none: each ends with its turn.
+    /// Limits for processes that stay up between turns; None means that each process ends with its
+    /// turn.
     pub warm: Option<Warm>,
     /// Folders that no process of a turn may read or change.
     pub wall: WallConfig,
 }
 
-/// What becomes of a turn for which nothing was run.
+/// Treatment of a turn for which nothing ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unrun {
-    /// As if it had never been sent: whoever sent it is told, and nobody else knows of it.
+    /// Withdraw it as if it had never been sent: only its sender learns of it.
     #[default]
     TakenBack,
-    /// It ends: others were told of it already.
+    /// End it, because others already know of it.
     Ends,
 }
 
 impl RunnerConfig {
-    /// Built in, or described.
+    /// Returns the adapter of a built-in or described agent.
     pub fn adapter(&self, name: &str) -> Option<&'static dyn Adapter> {
         let described = || self.described.iter().copied().find(|a| a.name() == name);
         adapter(name).or_else(described)
+    }
+
+    /// Returns the adapter of a turn's agent.
+    pub(crate) fn adapter_of(&self, claimed: &Claimed) -> Result<&'static dyn Adapter> {
+        let name = claimed.turn.agent.as_str();
+        let adapter = self.adapter(name);
+        adapter.ok_or_else(|| Error::UnknownAgent(name.to_owned()))
     }
 
     pub fn adapters(&self) -> impl Iterator<Item = &'static dyn Adapter> {

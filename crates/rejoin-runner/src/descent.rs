@@ -1,33 +1,95 @@
-//! Finds out whether a process belongs to a turn: by the marker in its environment, or in that of one
-//! of its ancestors. The shim carries the marker and is the subreaper of its turn, so a process that
-//! cleared its environment or left its parent is still found below it. Behind a wall the environment of
-//! the shim cannot be read; its command line can.
+//! Finds out if a process belongs to a turn: by the marker in its environment, or in that of one of
+//! its ancestors. The shim carries the marker and is the subreaper of its turn, so a process that
+//! cleared its environment or left its parent is still found below it. Behind a wall the
+//! environment of the shim cannot be read; its command line can.
 
-use crate::leftovers::MARKERS;
-use crate::process::tree;
+use crate::process::tree::{self, Entry};
+use crate::stray_processes::MARKERS;
 
-/// What is known of a process.
+/// Origin of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Descent {
-    /// It belongs to the turn, or to the warm process, with this marker.
+    /// Belongs to the turn, or to the warm process, with this marker.
     Turn(String),
-    /// Neither it nor an ancestor carries a marker.
+    /// Neither the process nor an ancestor carries a marker.
     Free,
-    /// It has ended: nothing can be said of it.
+    /// The process has ended, so its origin is unknown.
     Gone,
 }
 
-/// Looks at a process and its ancestors.
+/// Number of attempts to read a line of ancestors that changes meanwhile.
+const ATTEMPTS: usize = 100;
+
+/// Determines the origin of a process from itself and its ancestors.
+///
+/// The answer is `Free` only if no ancestor ended or changed its parent before all of them were
+/// looked at: the child of an ancestor that ends moves up to the shim, and the line that was read
+/// before would not lead there. A process whose ancestors keep ending counts as gone.
 pub fn of(pid: i32) -> Descent {
-    let mut chain = ancestors(pid).peekable();
-    if chain.peek().is_none() {
-        return Descent::Gone;
+    for _ in 0..ATTEMPTS {
+        match lineage(pid, tree::read) {
+            Lineage::Gone => return Descent::Gone,
+            Lineage::Changed => {}
+            Lineage::Whole(line) => {
+                let found = line
+                    .iter()
+                    .find_map(|it| marker(it.pid).or_else(|| shim(it.pid)));
+                if let Some(turn) = found {
+                    return Descent::Turn(turn);
+                }
+                if is_current(&line, tree::read) {
+                    return Descent::Free;
+                }
+            }
+        }
     }
-    let found = chain.find_map(|pid| marker(pid).or_else(|| shim(pid)));
-    found.map_or(Descent::Free, Descent::Turn)
+    Descent::Gone
 }
 
-/// The turn that this process belongs to.
+/// Ancestors of a process, as they were read.
+#[derive(Debug, PartialEq, Eq)]
+enum Lineage {
+    /// The process and all its ancestors that can be seen, the nearest first.
+    Whole(Vec<Entry>),
+    /// An ancestor ended meanwhile.
+    Changed,
+    /// The process has ended.
+    Gone,
+}
+
+fn lineage(pid: i32, read: impl Fn(i32) -> Option<Entry>) -> Lineage {
+    let Some(first) = read(pid).filter(|entry| !entry.zombie) else {
+        return Lineage::Gone;
+    };
+    let mut line = vec![first];
+    let mut last = first;
+    // Bounded, because pids that are reused while they are read could form a circle.
+    while last.parent > 0 && line.len() < 1024 {
+        let Some(parent) = read(last.parent) else {
+            // A living child has a living parent: one that cannot be read ended meanwhile, or is
+            // hidden (another container, `hidepid`).
+            let hidden = read(last.pid) == Some(last);
+            return if hidden {
+                Lineage::Whole(line)
+            } else {
+                Lineage::Changed
+            };
+        };
+        line.push(parent);
+        last = parent;
+    }
+    Lineage::Whole(line)
+}
+
+/// Returns true if every process of the line still has the same parent.
+fn is_current(line: &[Entry], read: impl Fn(i32) -> Option<Entry>) -> bool {
+    let same = |was: &Entry| {
+        read(was.pid).is_some_and(|now| (now.parent, now.start) == (was.parent, was.start))
+    };
+    line.iter().all(same)
+}
+
+/// Returns the turn that this process belongs to, if any.
 pub fn own_turn() -> Option<String> {
     match of(nix::unistd::getpid().as_raw()) {
         Descent::Turn(turn) => Some(turn),
@@ -35,13 +97,10 @@ pub fn own_turn() -> Option<String> {
     }
 }
 
-/// The process, its parent, and so on; empty if it has ended.
-pub(crate) fn ancestors(pid: i32) -> impl Iterator<Item = i32> {
+/// Returns the parent of a process that runs.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
     let alive = tree::read(pid).filter(|entry| !entry.zombie);
-    // Bounded: pids that move while they are read must not lead round in a circle.
-    std::iter::successors(alive, |entry| tree::read(entry.parent))
-        .take(1024)
-        .map(|entry| entry.pid)
+    alive.map(|entry| entry.parent)
 }
 
 fn marker(pid: i32) -> Option<String> {
@@ -54,7 +113,7 @@ fn marker(pid: i32) -> Option<String> {
     })
 }
 
-/// The command line of a shim.
+/// Returns the command line of the process if it is a shim.
 fn shim(pid: i32) -> Option<String> {
     let mut line = Vec::new();
     tree::read_into(pid, "cmdline", &mut line);
@@ -70,6 +129,57 @@ mod tests {
     use nix::sys::signal::Signal;
 
     use super::*;
+
+    fn entry(pid: i32, parent: i32) -> Entry {
+        Entry {
+            pid,
+            parent,
+            start: 1,
+            zombie: false,
+            stopped: false,
+        }
+    }
+
+    /// 40 is the child of 30, 30 of 20, 20 of the shim 10. 20 ends after 30 was read.
+    #[test]
+    fn an_ancestor_that_ends_meanwhile_does_not_end_the_line() {
+        let ended = std::cell::Cell::new(false);
+        let read = |pid: i32| match pid {
+            40 => Some(entry(40, 30)),
+            30 if ended.get() => Some(entry(30, 10)),
+            30 => {
+                ended.set(true);
+                Some(entry(30, 20))
+            }
+            10 => Some(entry(10, 1)),
+            1 => Some(entry(1, 0)),
+            _ => None,
+        };
+        assert_eq!(lineage(40, read), Lineage::Changed);
+        let Lineage::Whole(line) = lineage(40, read) else {
+            panic!("the line does not change any more");
+        };
+        assert_eq!(
+            line.iter().map(|it| it.pid).collect::<Vec<_>>(),
+            [40, 30, 10, 1]
+        );
+        assert!(is_current(&line, read));
+        let moved = |pid: i32| {
+            if pid == 40 {
+                Some(entry(40, 10))
+            } else {
+                read(pid)
+            }
+        };
+        assert!(!is_current(&line, moved));
+    }
+
+    #[test]
+    fn a_parent_that_is_hidden_ends_the_line() {
+        let read = |pid: i32| (pid == 40).then(|| entry(40, 30));
+        assert_eq!(lineage(40, read), Lineage::Whole(vec![entry(40, 30)]));
+        assert_eq!(lineage(50, read), Lineage::Gone);
+    }
 
     /// A grandchild without any environment, below a process with the marker.
     #[test]

@@ -1,4 +1,4 @@
-//! Why a turn could not be run at all. What goes wrong in a run is an outcome, not an error.
+//! Errors for turns that could not run at all. A failure of a run is an outcome, not an error.
 
 use rejoin_core::Reason;
 
@@ -10,11 +10,17 @@ pub enum Error {
     Hub(#[from] rejoin_hub::Error),
     #[error("there is no agent `{0}`")]
     UnknownAgent(String),
+    #[error("{0} is switched off in the configuration")]
+    AgentDisabled(String),
     #[error("{agent} is not installed: `{program}` was not found")]
     AgentMissing {
         agent: String,
         program: String,
         install: String,
+        /// True if the configuration names the program.
+        configured: bool,
+        /// Agents whose programs are installed.
+        others: Vec<String>,
     },
     #[error("`{program}` does not answer like {agent}: {why}")]
     NotThatAgent {
@@ -35,21 +41,21 @@ pub enum Error {
     #[error("the session cannot be resumed ({why}), and --no-reseed forbids telling a new one")]
     WouldReseed { why: Reason },
     #[error("{0}")]
-    Envelope(String),
-    /// Cancelled while it waited for its turn.
+    Permissions(String),
+    /// Cancelled while the message waited in the queue.
     #[error("cancelled before it ran")]
     Cancelled,
-    /// What a turn has to go on from is not there, or may not be used.
+    /// The state from which a turn must continue is missing or may not be used.
     #[error("{0}")]
     CannotGoOn(String),
     #[error("process {pid} is using this session")]
     InUse { pid: u32 },
-    /// `open`: nothing was started.
+    /// `open` failed: nothing was started.
     #[error("{agent}'s session cannot be opened: {why}")]
     Unopened { agent: String, why: Unopened },
     #[error("nothing was said in session {0}")]
     NothingSaid(String),
-    /// Its agent keeps sessions in another way than as a file at a known place.
+    /// The agent does not keep a session as a file with a known path.
     #[error("a session of {0} does not travel by itself")]
     DoesNotTravel(String),
     #[error("another session lies where {0} belongs")]

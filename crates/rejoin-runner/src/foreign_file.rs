@@ -1,6 +1,7 @@
-//! Reads files that other programs write: session files, marks and settings of CLIs, files of a repository.
+//! Reads files that other programs write: session files, marks and settings of CLIs, files of a
+//! repository.
 //!
-//! A path that belongs to somebody else can be a FIFO, a device or a folder, and can be of any size. A
+//! A path that another program controls can be a FIFO, a device or a folder, and can be of any size. A
 //! FIFO without a writer would block the thread for ever, a device could never end. Each function here
 //! opens without waiting, accepts regular files only, and reads a bounded number of bytes.
 
@@ -12,7 +13,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{File, OpenOptions};
 use nix::fcntl::OFlag;
 
-/// A file of this size or more is not read on a thread that has other work.
+/// Size from which a file is not read on a thread that has other work.
 pub(crate) const LARGE: u64 = 1 << 20;
 
 /// Limit for settings, marks and other small files.
@@ -26,13 +27,14 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(path.as_ref(), OpenOptions::new().read(true), OFlag::empty())
 }
 
-/// Opens a regular file with these options, and not through a link: for a file that is changed in place.
+/// Opens a regular file with these options, and not through a link: for a file that is changed in
+/// place.
 pub fn open_to_change(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     open_with(path, options, OFlag::O_NOFOLLOW)
 }
 
 fn open_with(path: &Path, options: &mut OpenOptions, more: OFlag) -> io::Result<File> {
-    // Before it is opened: to open a device, or a FIFO that has a writer, has effects.
+    // Checked before opening: opening a device, or a FIFO that has a writer, has effects.
     let meta = fs_err::metadata(path)?;
     regular(path, meta.is_file())?;
     if meta.len() >= LARGE {
@@ -56,7 +58,8 @@ pub fn read_regular(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     if length > max {
         return Err(too_large());
     }
-    // Its size is somebody else's choice: without the memory for it there is an error, not an end.
+    // Another program chose the size: if there is no memory for it, return an error instead of
+    // aborting.
     let mut bytes = vec![];
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -66,7 +69,7 @@ pub fn read_regular(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a small regular file; none if it cannot be read.
+/// Reads a small regular file. Returns None if it cannot be read.
 pub fn read_setting(path: impl AsRef<Path>) -> Option<Vec<u8>> {
     read_regular(path, SETTINGS).ok()
 }
@@ -82,8 +85,8 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     Ok(count)
 }
 
-/// Returns the place of a file beneath a home into which a file may be put. Fails if a folder on the way, below
-/// the home, is a link: another program may have planted it. The home itself may be reached by links.
+/// Returns the path of a file below a home, for writing. Fails if a folder on the way, below the
+/// home, is a link: another program may have planted it. The home itself may be reached by links.
 pub fn beneath(home: &Path, path: &str) -> io::Result<PathBuf> {
     let mut at = home.to_path_buf();
     let mut names = path.split('/').peekable();
@@ -105,8 +108,8 @@ pub fn beneath(home: &Path, path: &str) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// Creates a file that only its owner may read, for bytes that are moved to their place afterwards. What lies
-/// there is removed, never written through.
+/// Creates a file that only its owner may read, for bytes that are moved to their place afterwards.
+/// An existing file is removed, never written through.
 pub fn create_temporary(path: &Path) -> io::Result<File> {
     match fs_err::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -181,7 +184,7 @@ mod tests {
         assert_eq!(read_regular(&file, 5).unwrap(), b"12345");
         let error = read_regular(&file, 4).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        // The file system knows no size of this one.
+        // The file system reports no size for this file.
         assert!(read_regular("/proc/self/status", 4).is_err());
         assert!(
             !read_regular("/proc/self/status", SETTINGS)

@@ -1,137 +1,143 @@
-//! What the first turn of a forked conversation begins with: its parent's session as it was
-//! confirmed, copied aside before anything else. The CLI never reads the session itself, so its owner
-//! may go on with it at the same moment, and neither ever writes what the other does.
+//! Start of the first turn of a forked conversation: a copy of its parent's session as it was
+//! confirmed, made before anything else. The CLI never reads the parent's session itself, so its
+//! owner may continue it at the same moment, and neither sees the writes of the other.
 
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rejoin_agents::{Adapter, Forking, Moving, Place, ProofRow, ProofState, Reading, SessionAt};
-use rejoin_core::{AgentName, Envelope, FileMark, TurnPlan, Way, decide};
-use rejoin_hub::TurnRequest;
+use rejoin_agents::{
+    Adapter, Fork, Forking, Moving, ProofRow, ProofState, Reading, SessionAt, SessionPath,
+};
+use rejoin_core::{FileMark, Permissions, SessionSource, TurnPlan};
 
+use crate::atomic_file::put_copy;
 use crate::binary::Binary;
 use crate::error::{Error, Result};
 use crate::folder::make_private;
 use crate::foreign_file;
-use crate::look::{Looked, SessionLook};
+use crate::inspect::{Inspection, SessionInspection};
 use crate::marks;
 use crate::session::Sessions;
-use crate::whole::put_copy;
 
-/// In the folder of the turn. A CLI that takes a file for a session goes by the ending.
+/// Name of the copy in the folder of the turn. A CLI that takes a file for a session goes by the
+/// extension.
 const ORIGIN: &str = "origin.jsonl";
-/// The same under the id of the new session.
+/// Name of the copy under the id of the new session.
 const RENAMED: &str = "renamed.jsonl";
 
 pub(crate) fn forks(plan: &TurnPlan) -> bool {
-    plan.session().is_some_and(|s| s.way() == Way::Fork)
+    plan.session()
+        .is_some_and(|s| s.way() == SessionSource::Fork)
 }
 
-/// Can a session of another conversation serve? Else it is as if there were none.
+/// Returns true if the session of another conversation can be forked. Otherwise it is ignored.
 pub(crate) fn can_fork(
     adapter: &dyn Adapter,
-    envelope: &Envelope,
+    permissions: &Permissions,
     binary: &Binary,
-    session: &SessionLook,
+    session: &SessionInspection,
 ) -> bool {
     let rows = &binary.facts.rows;
     let broken = |row: &ProofRow| row.what == "fork" && row.state == ProofState::Broken;
-    adapter.forks(envelope) && session.fact.usable() && !rows.iter().any(broken)
+    let forks = |fork: &dyn Fork| fork.forks(permissions);
+    adapter.capabilities().fork.is_some_and(forks)
+        && session.fact.usable()
+        && !rows.iter().any(broken)
 }
 
-impl Looked {
-    /// If it comes to a fork, what it begins with is copied now. If that is gone meanwhile, there is
-    /// no session to go on with.
-    pub(crate) async fn set_aside(
-        &mut self,
-        agent: &AgentName,
-        request: &TurnRequest,
-        folder: &Path,
-    ) -> Result<()> {
-        let plan = decide(&self.situation(agent, request)).plan;
-        let mark = self.session.as_ref().and_then(|s| s.mark.as_ref());
-        let Some(mark) = mark.filter(|_| plan.is_ok_and(|plan| forks(&plan))) else {
-            return Ok(());
+impl Inspection {
+    /// Copies the parent's session into `folder`. Returns false if the session is gone by now; then
+    /// it is dropped from the facts.
+    pub(crate) async fn copy_parent(&mut self, folder: &Path) -> Result<bool> {
+        let Some(mark) = self.session.as_ref().and_then(|s| s.mark.clone()) else {
+            return Ok(true);
         };
-        let (path, mark, folder) = (mark.path.clone(), mark.clone(), folder.to_owned());
-        let work = move |s: Sessions<'_>| set_aside(&s, &mark, &folder);
-        match self.sessions().apart(&path, work).await {
+        let (path, folder) = (mark.path.clone(), folder.to_owned());
+        let work = move |s: Sessions<'_>| copy_confirmed(&s, &mark, &folder);
+        match self.sessions().on_worker(&path, work).await {
             Err(e) if [ErrorKind::InvalidData, ErrorKind::NotFound].contains(&e.kind()) => {
                 self.session = None;
-                Ok(())
+                Ok(false)
             }
-            done => done.map_err(Error::io("copying the session")),
+            done => done
+                .map(|()| true)
+                .map_err(Error::io("copying the session")),
         }
     }
 }
 
-/// Copies the confirmed bytes, and nothing that follows them. Fails with `InvalidData` or `NotFound`
-/// if they are not there any more.
-pub(crate) fn set_aside(sessions: &Sessions<'_>, mark: &FileMark, folder: &Path) -> io::Result<()> {
+/// Copies the confirmed bytes, and nothing after them. Fails with `InvalidData` or `NotFound` if
+/// they are not there any more.
+pub(crate) fn copy_confirmed(
+    sessions: &Sessions<'_>,
+    mark: &FileMark,
+    folder: &Path,
+) -> io::Result<()> {
     make_private(folder)?;
     sessions.copy_confirmed(mark, &folder.join(ORIGIN))
 }
 
-/// Everything that was said in what was set aside.
+/// Reads the whole copy of the parent's session.
 pub(crate) async fn read_origin(sessions: &Sessions<'_>, folder: &Path) -> io::Result<Reading> {
     let aside = Sessions {
         adapter: sessions.adapter,
         home: folder,
     };
-    Ok(aside.read_apart(ORIGIN, None, None).await?.1)
+    Ok(aside.read_async(ORIGIN, None, None).await?.1)
 }
 
-/// A session that is about to be made.
-pub(crate) struct Seed<'a> {
+/// Session that is about to be created.
+pub(crate) struct ForkCopy<'a> {
     pub(crate) sessions: Sessions<'a>,
-    /// Of the turn, with what was set aside in it.
+    /// Folder of the turn, which holds the copy.
     pub(crate) folder: &'a Path,
-    /// The new one.
+    /// Identity of the new session.
     pub(crate) at: SessionAt<'a>,
 }
 
-impl Seed<'_> {
-    fn forking(&self) -> Forking {
-        self.sessions.adapter.forking()
+impl ForkCopy<'_> {
+    fn forking(&self) -> Option<Forking> {
+        self.sessions.adapter.capabilities().fork.map(Fork::forking)
     }
 
     pub(crate) fn origin(&self) -> PathBuf {
         self.folder.join(ORIGIN)
     }
 
-    /// Where it will lie, if that is known before the CLI has chosen its id.
+    /// Returns the path of the new session, or None if it is unknown until the CLI has chosen its
+    /// id.
     pub(crate) fn place(&self) -> Option<String> {
         let adapter = self.sessions.adapter;
         match (self.forking(), adapter.place(&self.at)) {
-            (Forking::ByCopy, _) => adapter.copy_place(&self.at),
-            (_, Place::At(path)) => Some(path),
-            (_, Place::Find { .. }) => None,
+            (Some(Forking::ByCopy(_)), place) => place.of_copy(),
+            (_, SessionPath::At(path)) => Some(path),
+            (_, SessionPath::Find { .. }) => None,
         }
     }
 
-    /// [`Seed::rename`] for those who must not be held up.
-    pub(crate) async fn rename_apart(&self, place: &str) -> io::Result<Option<FileMark>> {
+    /// Runs [`ForkCopy::rename`] without blocking the thread.
+    pub(crate) async fn rewrite_id_async(&self, place: &str) -> io::Result<Option<FileMark>> {
         let place = place.to_owned();
-        self.apart(move |seed| seed.rename(&place)).await
+        self.on_worker(move |seed| seed.rewrite_id(&place)).await
     }
 
-    /// [`Seed::plant`] for those who must not be held up.
-    pub(crate) async fn plant_apart(&self, place: Option<&str>, now: i64) -> io::Result<()> {
+    /// Runs [`ForkCopy::install`] without blocking the thread.
+    pub(crate) async fn install_async(&self, place: Option<&str>, now: i64) -> io::Result<()> {
         let place = place.map(str::to_owned);
-        self.apart(move |seed| seed.plant(place.as_deref(), now))
+        self.on_worker(move |seed| seed.install(place.as_deref(), now))
             .await
     }
 
-    async fn apart<T: Send + 'static>(
+    async fn on_worker<T: Send + 'static>(
         &self,
-        work: impl FnOnce(Seed<'_>) -> T + Send + 'static,
+        work: impl FnOnce(ForkCopy<'_>) -> T + Send + 'static,
     ) -> T {
         let (turn, folder) = (self.folder.to_owned(), self.at.folder.to_owned());
         let (session, pin) = (self.at.session.clone(), self.at.pin.to_owned());
         let origin = self.origin().display().to_string();
         let work = move |sessions: Sessions<'_>| {
-            work(Seed {
+            work(ForkCopy {
                 sessions,
                 folder: &turn,
                 at: SessionAt {
@@ -141,22 +147,21 @@ impl Seed<'_> {
                 },
             })
         };
-        // The path is whole: it takes the place of the home.
-        self.sessions.apart(&origin, work).await
+        // The path is absolute, so it replaces the home.
+        self.sessions.on_worker(&origin, work).await
     }
 
-    /// Gives the copy its new id, where it is a session by that alone. Nothing is put into the CLI's
-    /// home yet.
-    pub(crate) fn rename(&self, place: &str) -> io::Result<Option<FileMark>> {
-        if self.forking() != Forking::ByCopy {
+    /// Gives the copy its new id, for CLIs whose sessions are forked by copying the file; otherwise
+    /// returns None. Puts nothing into the CLI's home yet.
+    pub(crate) fn rewrite_id(&self, place: &str) -> io::Result<Option<FileMark>> {
+        let Some(Forking::ByCopy(rename)) = self.forking() else {
             return Ok(None);
-        }
+        };
         let mut from = BufReader::new(fs_err::File::open(self.origin())?);
         let mut first = vec![];
         from.read_until(b'\n', &mut first)?;
         let ended = first.pop_if(|byte| *byte == b'\n').is_some();
-        let adapter = self.sessions.adapter;
-        let renamed = adapter.renamed(&first, self.at.session);
+        let renamed = rename(&first, self.at.session);
         let renamed = renamed.ok_or_else(|| io::Error::other("it does not say which it is"))?;
         let mut to = BufWriter::new(private(&self.folder.join(RENAMED))?);
         to.write_all(&renamed)?;
@@ -168,12 +173,13 @@ impl Seed<'_> {
         Ok(Some(FileMark { path, ..mark }))
     }
 
-    /// Puts what the CLI must find where it will look; `now` in milliseconds since 1970.
-    pub(crate) fn plant(&self, place: Option<&str>, now: i64) -> io::Result<()> {
+    /// Puts the files that the CLI needs where it will look for them; `now` is in milliseconds
+    /// since 1970.
+    pub(crate) fn install(&self, place: Option<&str>, now: i64) -> io::Result<()> {
         let from = match self.forking() {
-            Forking::Never | Forking::FromFile(_) => return Ok(()),
-            Forking::Within(_) => self.origin(),
-            Forking::ByCopy => self.folder.join(RENAMED),
+            None | Some(Forking::FromFile(_)) => return Ok(()),
+            Some(Forking::Within(_)) => self.origin(),
+            Some(Forking::ByCopy(_)) => self.folder.join(RENAMED),
         };
         let place = place.ok_or_else(|| io::Error::other("it has no place"))?;
         let target = foreign_file::beneath(self.sessions.home, place)?;
@@ -194,7 +200,7 @@ impl Seed<'_> {
     }
 }
 
-/// A file that only its owner may read.
+/// Creates a file that only its owner may read.
 pub(crate) fn private(path: &Path) -> io::Result<fs_err::File> {
     let mut options = fs_err::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);

@@ -1,7 +1,7 @@
-//! Who holds something: a process named so that it cannot be confused with a later one.
+//! Identity of a process that cannot be confused with a later process.
 //!
-//! A pid alone is reused. Boot id, pid and start time together are not, so whoever finds such a
-//! name in a file can tell whether its owner still lives.
+//! A pid alone is reused. Boot id, pid and start time together are not, so a reader of this
+//! identity can tell if the process is still alive.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::tree;
 
-/// One process of one boot of one machine.
+/// Process of one boot of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Holder {
     pub boot: String,
@@ -21,12 +21,12 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// The calling process.
+    /// Returns the identity of the calling process.
     pub fn me() -> io::Result<Self> {
         Self::of(nix::unistd::getpid().as_raw())
     }
 
-    /// The process that has this pid now (a zombie counts).
+    /// Returns the identity of the process that has this pid now (a zombie counts).
     pub fn of(pid: i32) -> io::Result<Self> {
         let boot = fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let entry = tree::read(pid)
@@ -38,13 +38,13 @@ impl Holder {
         })
     }
 
-    /// True if this names the calling process.
+    /// Returns true if this is the calling process.
     pub fn is_me(&self) -> bool {
         let pid = nix::unistd::getpid().as_raw();
         self.pid == pid && Self::me().is_ok_and(|me| me == *self)
     }
 
-    /// True if this very process still runs (a zombie does not).
+    /// Returns true if this very process still runs (a zombie does not).
     pub fn is_alive(&self) -> bool {
         let alive = tree::read(self.pid).is_some_and(|it| it.start == self.start && !it.zombie);
         alive && Self::of(self.pid).is_ok_and(|now| now == *self)

@@ -1,35 +1,36 @@
-//! The program that a CLI calls before it asks a person something: `rejoin hook`. It tells whoever
-//! follows the run, and waits for the answer; if none comes in time, the CLI puts the question off and
-//! ends. Whatever goes wrong here, it says nothing, and the CLI asks as it would without it.
+//! The program that a CLI calls before it asks a person a question: `rejoin hook`. It reports the
+//! call to the process that follows the run and waits for the answer. If no answer comes in time,
+//! it tells the CLI to defer the call, and the CLI exits. After any error it prints nothing, and
+//! the CLI asks as it would without a hook.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rejoin_agents::claude_hook::{DEFER, HeldCall, Standing, standing};
-use rejoin_agents::{CommandSpec, Hook};
+use rejoin_agents::{ADAPTERS, CallState, CommandSpec, Defer, HeldCall, Hook};
 
 use crate::attempt::text;
 use crate::error::Result;
 use crate::wall::Gap;
-use crate::warm::Host;
+use crate::warm::WarmProcess;
 
-/// The folder of the run, and how many milliseconds it waits.
+/// Variables that name the folder of the run, and the time to wait in milliseconds.
 const FOLDER: &str = "REJOIN_HOOK_FOLDER";
 const AFTER: &str = "REJOIN_HOOK_AFTER_MS";
 
-/// What it tells, and what it is told, each a file in that folder.
+/// Files in that folder: calls that the hook reports, and ids of calls that it need not hold any
+/// longer.
 const ASIDE: &str = "aside";
 const ANSWERED: &str = "answered";
 
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// What is printed before it is called is there by then.
+/// Time by which the output that precedes the call of the hook must be in the spool.
 const KNOWN_BY: Duration = Duration::from_secs(2);
-/// What the CLI gives it beyond the time it waits.
+/// Seconds that the CLI allows the hook beyond its waiting time.
 const SPARE: u64 = 60;
 
-/// The command with the hook in it, if its CLI knows such a thing.
+/// Returns the command with the hook, or unchanged if its CLI supports no hooks.
 pub(crate) fn with_hook(
     adapter: &dyn rejoin_agents::Adapter,
     command: CommandSpec,
@@ -43,7 +44,11 @@ pub(crate) fn with_hook(
         program: &program,
         seconds: after.as_secs() + SPARE,
     };
-    let Some(mut hooked) = adapter.hooked(command.clone(), &hook) else {
+    let Some(mut hooked) = adapter
+        .capabilities()
+        .defer
+        .and_then(|defer| defer.with_hook(command.clone(), &hook))
+    else {
         return Ok(command);
     };
     hooked.env.extend([
@@ -53,30 +58,32 @@ pub(crate) fn with_hook(
     Ok(hooked)
 }
 
-/// By its path: the CLI calls it later, and by then it may have been replaced by a newer one.
+/// Returns the path of this program. A path, because the CLI calls the hook later, and the program
+/// may have been replaced by a newer build by then.
 fn myself() -> Option<String> {
     let path = std::env::current_exe().ok()?;
     let path = path.to_str()?;
     Some(path.strip_suffix(" (deleted)").unwrap_or(path).to_owned())
 }
 
-/// What the hook of a run tells, line by line.
+/// Returns the path of the file in which the hook of a run reports calls, one per line.
 pub(crate) fn aside(folder: &Path) -> PathBuf {
     desk(folder).join(ASIDE)
 }
 
-/// Tells the hook that it need not wait any longer.
+/// Tells the hook that it need not wait any longer for this call.
 pub(crate) fn let_go(folder: &Path, call: &str) -> io::Result<()> {
     append(&desk(folder).join(ANSWERED), &format!("{call}\n"))
 }
 
-/// Where the hook of a run tells and is told: with the process, if that outlives the run.
+/// Returns the folder with the files of a run's hook: the folder of the process, if the process
+/// outlives the run.
 fn desk(run: &Path) -> PathBuf {
-    Host::of_run(run).map_or_else(|| run.to_owned(), |host| host.folder)
+    WarmProcess::of_run(run).map_or_else(|| run.to_owned(), |host| host.folder)
 }
 
-/// Empties the files of earlier turns. They are not removed: the one that the hook writes is open in the
-/// wall by its inode.
+/// Empties the files of earlier turns. They are not removed, because the wall has the file that the
+/// hook writes open by its inode.
 pub(crate) fn forget(folder: &Path) {
     for name in [ASIDE, ANSWERED] {
         let file = fs_err::OpenOptions::new()
@@ -86,8 +93,8 @@ pub(crate) fn forget(folder: &Path) {
     }
 }
 
-/// Openings in the wall that the hook of a command needs: the folder of its run to read, and the file
-/// in it that the hook writes.
+/// Returns the openings in the wall that the hook of a command needs: read access to the folder of
+/// its run, and write access to the file in it that the hook writes.
 pub(crate) fn gaps(env: &[(String, String)]) -> Vec<Gap> {
     let folder = env.iter().find(|(name, _)| name == FOLDER);
     let folder = folder.map(|(_, folder)| PathBuf::from(folder));
@@ -97,7 +104,7 @@ pub(crate) fn gaps(env: &[(String, String)]) -> Vec<Gap> {
     })
 }
 
-/// `rejoin hook`: the call on stdin, the decision on stdout.
+/// Runs `rejoin hook`: reads the call from stdin and prints the decision to stdout.
 pub fn main() {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let after = std::env::var(AFTER).ok().and_then(|ms| ms.parse().ok());
@@ -108,20 +115,29 @@ pub fn main() {
     if io::stdin().read_to_end(&mut told).is_err() {
         return;
     }
-    let Some(call) = HeldCall::read(&told) else {
+    let held = ADAPTERS.iter().find_map(|adapter| {
+        let defer = adapter.capabilities().defer?;
+        Some((defer, defer.held_call(&told)?))
+    });
+    let Some((agent, call)) = held else {
         return;
     };
-    if waits_in_vain(&folder, &call, Duration::from_millis(after)).unwrap_or(false) {
-        let _gone = io::stdout().write_all(DEFER.as_bytes());
+    if waits_in_vain(&folder, agent, &call, Duration::from_millis(after)).unwrap_or(false) {
+        let _gone = io::stdout().write_all(agent.deferral().as_bytes());
     }
 }
 
-/// True: nobody answered, and the call can be put off.
-fn waits_in_vain(folder: &Path, call: &HeldCall, after: Duration) -> io::Result<bool> {
+/// Waits for an answer. Returns true if none came in time and the call can be deferred.
+fn waits_in_vain(
+    folder: &Path,
+    agent: &dyn Defer,
+    call: &HeldCall,
+    after: Duration,
+) -> io::Result<bool> {
     let begin = Instant::now();
     let mut alone = false;
-    // Of a process that stays up, what belongs to this turn.
-    let from = Host::at(folder).turn_from();
+    // In a process that stays up, only output of this turn counts.
+    let from = WarmProcess::at(folder).turn_from();
     loop {
         if is_answered(folder, &call.id) {
             return Ok(false);
@@ -129,15 +145,16 @@ fn waits_in_vain(folder: &Path, call: &HeldCall, after: Duration) -> io::Result<
         if !alone {
             let mut printed = fs_err::File::open(folder.join("out"))?;
             printed.seek(SeekFrom::Start(from))?;
-            match standing(&call.id, BufReader::new(printed))? {
-                Standing::Alone => {
+            match agent.call_state(&call.id, &mut BufReader::new(printed))? {
+                CallState::Alone => {
                     alone = true;
-                    append(&folder.join(ASIDE), &call.line())?;
+                    append(&folder.join(ASIDE), &call.line)?;
                 }
-                Standing::NotAlone => return Ok(false),
-                // Who asks is not the one that prints: a sub-agent, say.
-                Standing::Unknown if begin.elapsed() > KNOWN_BY => return Ok(false),
-                Standing::Unknown => {}
+                CallState::NotAlone => return Ok(false),
+                // The caller is not the agent whose output is in the spool, for example a
+                // sub-agent.
+                CallState::Unknown if begin.elapsed() > KNOWN_BY => return Ok(false),
+                CallState::Unknown => {}
             }
         }
         if begin.elapsed() >= after {
@@ -152,7 +169,7 @@ fn is_answered(folder: &Path, call: &str) -> bool {
     answered.lines().any(|line| line == call)
 }
 
-/// In one piece: others may be writing to it.
+/// Appends the line with a single write, because other processes may be writing to the file.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     let mut options = fs_err::OpenOptions::new();
     options.append(true).create(true).mode(0o600);

@@ -1,20 +1,21 @@
-//! Is somebody else writing to a session? By what its CLI notes, or by the lock it holds.
+//! Detects if another process is writing to a session, by the notes of its CLI or by the lock it
+//! holds.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rejoin_agents::{Adapter, OPEN_MARKER};
+use rejoin_agents::{Adapter, LiveMark, OPEN_MARKER, Trace};
 use rejoin_core::SessionId;
 
 use crate::foreign_file;
 use crate::holder::Holder;
 use crate::process::tree;
 
-/// At most so many notes of a CLI are read, of at most so many bytes each.
+/// Largest number of notes of a CLI that are read, and largest size of each in bytes.
 const NOTES: usize = 10_000;
 const NOTE: u64 = 1 << 20;
 
-/// A process that has this session open. None of ours is running: the turn before this one has
+/// Returns a process that has this session open. It cannot be one of ours: the previous turn has
 /// ended, and at most one runs at a time.
 pub(crate) fn in_use(
     adapter: &'static dyn Adapter,
@@ -22,43 +23,33 @@ pub(crate) fn in_use(
     session: &SessionId,
     place: Option<&str>,
 ) -> Option<u32> {
-    if !writers_visible(adapter, session, place) {
-        // What cannot be opened was not: nobody need be looked for.
-        let opened = adapter.has_terminal().then(|| opened(session));
-        return opened.flatten();
+    match trace(adapter, session, place) {
+        Some(Trace::Notes { folder, parse }) => noted(&home.join(folder), parse, session),
+        Some(Trace::Lock(file)) => locked(&home.join(file)),
+        // A CLI without a terminal interface cannot have been opened by us.
+        None => adapter
+            .capabilities()
+            .terminal
+            .and_then(|_| opened(session)),
     }
-    noted(adapter, home, session).or_else(|| {
-        let held = |file: String| locked(&home.join(file));
-        locks(adapter, session, place)
-            .into_iter()
-            .flatten()
-            .find_map(held)
-    })
 }
 
-/// Returns whether the CLI leaves a trace of a process that has the session open: a note or a lock.
+/// Returns true if the CLI leaves a trace of a process that has the session open: a note or a lock.
 pub(crate) fn writers_visible(
     adapter: &'static dyn Adapter,
     session: &SessionId,
     place: Option<&str>,
 ) -> bool {
-    let locked = locks(adapter, session, place).iter().any(Option::is_some);
-    adapter.live_marks().is_some() || locked
+    trace(adapter, session, place).is_some()
 }
 
-fn locks(
-    adapter: &'static dyn Adapter,
-    session: &SessionId,
-    place: Option<&str>,
-) -> [Option<String>; 2] {
-    [
-        adapter.lock_file(session),
-        place.and_then(|place| adapter.lock_at(place)),
-    ]
+fn trace(adapter: &dyn Adapter, session: &SessionId, place: Option<&str>) -> Option<Trace> {
+    adapter.capabilities().in_use?.trace(session, place)
 }
 
-/// A terminal interface that we opened, where the CLI itself leaves no trace. By its marker, and by
-/// its arguments: what it started has the marker as well. Zombies have neither.
+/// Finds a terminal interface that we opened, for CLIs that leave no trace themselves. It is found
+/// by its marker and its arguments, because processes that it started have the marker too. Zombies
+/// have neither.
 fn opened(session: &SessionId) -> Option<u32> {
     let marker = format!("{OPEN_MARKER}={session}");
     let mut bytes = Vec::new();
@@ -66,7 +57,7 @@ fn opened(session: &SessionId) -> Option<u32> {
         tree::read_into(pid, file, &mut bytes);
         bytes.split(|b| *b == 0).any(|part| part == text.as_bytes())
     };
-    // Arguments first: they are short, and next to nobody has these.
+    // Arguments first: they are short, and hardly any process has these.
     let found = tree::pids()
         .find(|pid| has(*pid, "cmdline", session.as_str()) && has(*pid, "environ", &marker));
     found.and_then(|pid| pid.try_into().ok())
@@ -79,20 +70,20 @@ fn locked(file: &Path) -> Option<u32> {
     alive(holder).then_some(holder)
 }
 
-fn noted(adapter: &'static dyn Adapter, home: &Path, session: &SessionId) -> Option<u32> {
-    let notes = fs_err::read_dir(home.join(adapter.live_marks()?)).ok()?;
+fn noted(folder: &Path, parse: fn(&[u8]) -> Option<LiveMark>, session: &SessionId) -> Option<u32> {
+    let notes = fs_err::read_dir(folder).ok()?;
     notes
         .flatten()
         .take(NOTES)
         .filter_map(|note| {
             let bytes = foreign_file::read_regular(note.path(), NOTE).ok()?;
-            adapter.live_mark(&bytes)
+            parse(&bytes)
         })
         .find(|mark| mark.session == *session && alive(mark.pid))
         .map(|mark| mark.pid)
 }
 
-/// Lines such as `2: FLOCK  ADVISORY  WRITE 4711 fe:00:263 0 EOF`.
+/// Parses lines like `2: FLOCK  ADVISORY  WRITE 4711 fe:00:263 0 EOF`.
 fn locked_by(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
     let file = format!("{major:02x}:{minor:02x}:{inode}");
@@ -105,7 +96,7 @@ fn locked_by(locks: &str, device: u64, inode: u64) -> Option<u32> {
     })
 }
 
-/// Alive, not a zombie, and not left over from one of our own turns.
+/// Returns true if the process is alive, not a zombie, and not left over from one of our own turns.
 fn alive(pid: u32) -> bool {
     let Ok(holder) = Holder::of(pid as i32) else {
         return false;

@@ -1,44 +1,49 @@
-//! Whether somebody holds a turn, and holding it oneself while something takes its time.
+//! Ownership of turns: finds out if another process holds a turn, and renews our own hold during
+//! long work.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use rejoin_core::{ConversationId, TurnId, TurnStatus};
-use rejoin_hub::{Claimed, Hub, Taking, figures, is_worked_on};
+use rejoin_hub::{Claimed, Hub, TakeoverReason, is_worked_on, metrics};
 use rejoin_store::{Conversation, StoredTurn};
 
 use crate::error::{Error, Result};
 use crate::holder::Holder;
-use crate::leftovers;
-use crate::place::{HolderAt, Place};
+use crate::location::{HolderAt, HomeLocation};
+use crate::stray_processes;
 use crate::turn::Runner;
 
-/// Whose a turn is.
+/// Ownership of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hands {
-    /// Somebody lives who has it.
+pub(crate) enum Ownership {
+    /// A live process holds it.
     Held,
-    /// It can be taken, for this reason.
-    Free(Taking),
-    /// It waits for a person, and nothing of it runs: there is nothing to be done.
-    Resting,
+    /// Free to be taken over, for this reason.
+    Free(TakeoverReason),
+    /// Waits for a person without a process: there is nothing to do.
+    Deferred,
 }
 
-/// What is known of somebody's hold.
+/// Stored facts about a hold.
 struct Hold<'a> {
     holder: Option<&'a str>,
-    /// Where it was held first.
+    /// Home in which the hold was first taken.
     place: Option<&'a str>,
     until: Option<i64>,
-    /// The turn that is held; none: a conversation that is open.
+    /// Turn that is held; None for a conversation that is open.
     turn: Option<TurnId>,
 }
 
-/// Whose a turn is, for somebody in this place.
-pub(crate) async fn hands(hub: &Hub, here: &Place, turn: &StoredTurn) -> Result<Hands> {
+/// Returns the ownership of a turn as seen from this place.
+pub(crate) async fn ownership(
+    hub: &Hub,
+    here: &HomeLocation,
+    turn: &StoredTurn,
+) -> Result<Ownership> {
     let let_go = turn.holder.is_none() && turn.place.is_none() && !turn.cancel;
     if let_go && turn.status == TurnStatus::Waiting && hub.is_deferred(turn.id).await? {
-        return Ok(Hands::Resting);
+        return Ok(Ownership::Deferred);
     }
     let hold = Hold {
         holder: turn.holder.as_deref(),
@@ -46,31 +51,31 @@ pub(crate) async fn hands(hub: &Hub, here: &Place, turn: &StoredTurn) -> Result<
         until: turn.lease_until,
         turn: Some(turn.id),
     };
-    whose(hub, here, &hold).await
+    owner(hub, here, &hold).await
 }
 
-/// Has somebody got it open who lives?
-pub(crate) async fn is_open(hub: &Hub, here: &Place, c: &Conversation) -> Result<bool> {
+/// Returns true if a live process has the conversation open.
+pub(crate) async fn is_open(hub: &Hub, here: &HomeLocation, c: &Conversation) -> Result<bool> {
     let hold = Hold {
         holder: c.opened_by.as_deref(),
         place: None,
         until: c.opened_until,
         turn: None,
     };
-    Ok(whose(hub, here, &hold).await? == Hands::Held)
+    Ok(owner(hub, here, &hold).await? == Ownership::Held)
 }
 
-async fn whose(hub: &Hub, here: &Place, hold: &Hold<'_>) -> Result<Hands> {
+async fn owner(hub: &Hub, here: &HomeLocation, hold: &Hold<'_>) -> Result<Ownership> {
     let holder = hold.holder.and_then(|h| h.parse::<HolderAt>().ok());
-    let lives = |alive: bool, taking: Taking| {
+    let lives = |alive: bool, taking: TakeoverReason| {
         if alive {
-            Hands::Held
+            Ownership::Held
         } else {
-            Hands::Free(taking)
+            Ownership::Free(taking)
         }
     };
     let process = holder.as_ref().map(|holder| &holder.process);
-    // This process lives, but holds only the turns that one of its tasks works on.
+    // This process is alive, but it holds only turns that one of its tasks works on.
     let alive = match hold.turn {
         Some(turn) if process.is_some_and(Holder::is_me) => is_worked_on(turn),
         Some(_) | None => process.is_some_and(Holder::is_alive),
@@ -80,55 +85,58 @@ async fn whose(hub: &Hub, here: &Place, hold: &Hold<'_>) -> Result<Hands> {
         None => hold.place.and_then(|place| place.parse().ok()),
     };
     if place.is_none_or(|place| place == *here) {
-        return Ok(lives(alive, Taking::Dead));
+        return Ok(lives(alive, TakeoverReason::Dead));
     }
-    if hub.store.is_shared() {
-        // Its processes cannot be seen from here, and the machine's name is only a name.
-        let now = hub.store.read().await?.clock().await?;
+    if hub.is_shared() {
+        // Processes on another machine are not visible from here, and a machine's name proves
+        // nothing.
+        let now = hub.store_clock().await?;
         let until = hold.until.unwrap_or(0);
-        return Ok(lives(until > now, Taking::Silent));
+        return Ok(lives(until > now, TakeoverReason::Silent));
     }
-    // Another home of the one machine that uses this store, or that machine by another name: its
-    // processes can be seen.
+    // Another home on the only machine that uses this store, or that machine under another name:
+    // its processes are visible.
     let runs = || {
         let turn = hold.turn.map(|turn| turn.to_string());
-        turn.is_some_and(|turn| !leftovers::marked(&turn).is_empty())
+        turn.is_some_and(|turn| !stray_processes::marked(&turn).is_empty())
     };
-    Ok(lives(alive || runs(), Taking::Silent))
+    Ok(lives(alive || runs(), TakeoverReason::Silent))
 }
 
 impl Runner {
-    /// Where this is.
-    pub(crate) fn here(&self) -> Result<&Place> {
+    /// Returns the place of this process: machine and home.
+    pub(crate) fn here(&self) -> Result<&HomeLocation> {
         if self.place.get().is_none() {
-            let place = Place::of(&self.config.home).map_err(Error::io("looking at the home"))?;
+            let place =
+                HomeLocation::of(&self.config.home).map_err(Error::io("looking at the home"))?;
             drop(self.place.set(place));
         }
         let place = self.place.get();
         place.ok_or_else(|| Error::Internal("the home has no name".into()))
     }
 
-    /// Who this process is, as a holder of turns.
+    /// Returns the identity of this process as a holder of turns.
     pub fn holder(&self) -> Result<String> {
         let process = Holder::me().map_err(Error::io("finding out who this process is"))?;
         let place = Some(self.here()?.clone());
         Ok(HolderAt { place, process }.to_string())
     }
 
-    /// Does somebody live who has it?
+    /// Returns true if a live process holds the turn.
     pub async fn is_held(&self, turn: &StoredTurn) -> Result<bool> {
-        Ok(hands(&self.hub, self.here()?, turn).await? == Hands::Held)
+        Ok(ownership(&self.hub, self.here()?, turn).await? == Ownership::Held)
     }
 
-    /// Leaves a turn that this process has in hand to whoever comes next.
+    /// Gives up a turn that this process holds, so that another can take it over.
     pub async fn leave(&self, turn: TurnId) -> Result<()> {
         Ok(self.hub.let_go_held(turn, &self.holder()?).await?)
     }
 
-    /// Does something that may take long with a turn in hand, and keeps it in hand meanwhile.
+    /// Runs `work`, which may take long, and renews the lease of the turn meanwhile. Returns an error if
+    /// another holder took the turn.
     ///
-    /// In a box: it is by far the largest of all that a command does, and would stand on the stack several
-    /// times over.
+    /// `work` is boxed because it is by far the largest future of a command and would otherwise take
+    /// up the stack several times over.
     pub(crate) async fn holding<T>(
         &self,
         claimed: &Claimed,
@@ -141,11 +149,11 @@ impl Runner {
         }
     }
 
-    /// Until the turn is in other hands: whoever lost it does nothing more.
+    /// Renews the lease until another holder has the turn; then no more work may be done for it.
     async fn renewing(&self, claimed: &Claimed) -> Error {
         loop {
             self.until_next().await;
-            // Should the store be away, it is asked again: the shim knows how long it may go on.
+            // If the store is unreachable, try again: the shim knows how long it may continue.
             if matches!(self.hub.renew(claimed).await, Ok(false))
                 && let Some(error) = self.lost(claimed).await
             {
@@ -161,12 +169,11 @@ impl Runner {
         }
     }
 
-    /// None: it has only ended meanwhile.
+    /// Returns an error if another holder took the turn, None if the turn has only ended.
     async fn lost(&self, claimed: &Claimed) -> Option<Error> {
-        let mut read = self.hub.store.read().await.ok()?;
-        let turn = read.turn(claimed.turn.id).await.ok()??;
+        let turn = self.hub.stored_turn(claimed.turn.id).await.ok()??;
         (turn.fence != claimed.turn.fence).then(|| {
-            figures::lease_lost();
+            metrics::lease_lost();
             tracing::warn!(turn = %claimed.turn.id, "another machine has taken this turn over");
             let text =
                 "another machine has taken this turn over: this one was not heard of in time";
@@ -174,7 +181,8 @@ impl Runner {
         })
     }
 
-    /// The same for a conversation that somebody sits at: who is away for too long finds it changed.
+    /// Runs `work` and renews the hold on an open conversation. If the hold is lost meanwhile, the
+    /// work continues.
     pub(crate) async fn holding_open<T>(
         &self,
         c: ConversationId,

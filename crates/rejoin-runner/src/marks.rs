@@ -1,7 +1,8 @@
-//! The bytes of a session file: marked when confirmed, compared before use, cut back to.
+//! Marks the bytes of a session file when they are confirmed, compares the file with its mark before
+//! use, and cuts it back to it.
 //!
-//! The hash is a fold over blocks, so that a file that grew costs its last block and what was
-//! added, not all of it; a file nobody touched costs one `stat`.
+//! The hash is a fold over blocks, so a file that grew costs its last block and the added bytes, not
+//! the whole file; an unchanged file costs one `stat`.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +17,7 @@ mod line;
 
 const BLOCK: usize = 256 * 1024;
 
-/// The fold over whole blocks, and the hash of what follows them.
+/// Fold over the whole blocks, and hash of the bytes after them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Hash {
     blocks: [u8; 32],
@@ -42,13 +43,13 @@ impl Hash {
     }
 }
 
-/// A file that nobody touched since it was marked: one `stat` tells.
+/// Returns true if the file did not change since it was marked, according to one `stat`.
 pub(crate) fn is_untouched(home: &Path, mark: &FileMark) -> bool {
     let meta = fs_err::symlink_metadata(home.join(&mark.path));
     meta.is_ok_and(|meta| meta.is_file() && meta.len() == mark.length && stat(&meta) == mark.stat)
 }
 
-/// What became of a session file since it was marked.
+/// Compares a session file with its mark.
 pub fn compare(home: &Path, mark: &FileMark) -> SessionFact {
     let path = home.join(&mark.path);
     let Ok(meta) = fs_err::symlink_metadata(&path) else {
@@ -71,9 +72,9 @@ pub fn compare(home: &Path, mark: &FileMark) -> SessionFact {
     }
 }
 
-/// Reads what was added to a file since `before`, line by line, and marks the whole. `before` none:
-/// all of it. Of a line longer than any text a model could have seen, its long texts are cut. Fails
-/// if what was there has changed.
+/// Reads the lines that were added to a file since `before` (all lines if there is no mark), and
+/// marks the whole file. In a line that is longer than any text a model could have seen, long texts
+/// are cut. Fails if the bytes before have changed.
 pub fn read_on(
     home: &Path,
     path: &str,
@@ -83,7 +84,7 @@ pub fn read_on(
     let mut file = foreign_file::open(home.join(path))?;
     let from = before.map_or(0, |m| m.length);
     let known = before.and_then(|m| Hash::parse(&m.hash));
-    // Only of the same file can the beginning be taken for read.
+    // The beginning can be skipped only in the same file.
     let meta = file.file().metadata()?;
     let same = before.is_some_and(|m| (m.stat.0, m.stat.1) == (meta.dev(), meta.ino()));
     let taken = known.filter(|_| same);
@@ -148,7 +149,7 @@ pub fn read_on(
     })
 }
 
-/// Takes a file back to its confirmed bytes. Fails, changing nothing, if they are not there.
+/// Cuts a file back to its confirmed bytes. Fails, changing nothing, if they are not there.
 pub fn cut_back(home: &Path, mark: &FileMark) -> io::Result<FileMark> {
     let path = home.join(&mark.path);
     if !begins_with(&path, mark)? {
@@ -171,7 +172,7 @@ pub fn cut_back(home: &Path, mark: &FileMark) -> io::Result<FileMark> {
     })
 }
 
-/// Copies the confirmed bytes, whatever was added to them. Fails if they are not there.
+/// Copies the confirmed bytes, without anything that was added. Fails if they are not there.
 pub fn copy_confirmed(home: &Path, mark: &FileMark, mut to: impl Write) -> io::Result<()> {
     let whole = each_confirmed(&home.join(&mark.path), mark, |bytes| to.write_all(bytes))?;
     to.flush()?;
@@ -188,7 +189,7 @@ pub fn begins_with(path: &Path, mark: &FileMark) -> io::Result<bool> {
     each_confirmed(path, mark, |_| Ok(()))
 }
 
-/// Reads as many bytes as were confirmed. Are they those?
+/// Reads as many bytes as were confirmed. Returns true if they match the mark.
 fn each_confirmed(
     path: &Path,
     mark: &FileMark,
@@ -213,7 +214,7 @@ fn each_confirmed(
     Ok(length == mark.length && fold.finish().text() == mark.hash)
 }
 
-/// Hashes what goes through it, as a file is marked.
+/// Writer that computes the hash of a mark.
 pub(crate) struct Folded<W> {
     fold: Fold,
     to: W,
@@ -332,7 +333,7 @@ mod tests {
         }
     }
 
-    /// A fork never takes along what its parent is adding.
+    /// A fork never takes along bytes that its parent is adding.
     #[test]
     fn only_what_was_confirmed_is_copied() {
         let dir = tempfile::tempdir().unwrap();
@@ -369,7 +370,7 @@ mod tests {
         assert_eq!(compare(home, &mark), SessionFact::Missing);
     }
 
-    /// The same length and the same last block, but another file.
+    /// Same length and same last block, but a different file.
     #[test]
     fn a_replaced_file_is_read_from_its_beginning() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Hands a conversation to the agent's own terminal interface, on that very session, and takes in
-//! what was said there.
+//! Hands a session to the agent's own terminal interface, and takes in the messages that were
+//! exchanged there.
 //!
-//! The session is looked at as before a turn, and only one that could be resumed as it is, and has
-//! seen everything, is handed over. It is not taken back afterwards: a person said that. If we die
-//! meanwhile, the next turn takes it in.
+//! The session is inspected as before a turn. It is handed over only if it could be resumed as it is
+//! and has seen all messages. It is not cut back afterwards, because a person wrote the new messages.
+//! If we die meanwhile, the next turn takes them in.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,67 +12,68 @@ use std::time::{Duration, Instant};
 
 use rejoin_agents::{CommandSpec, OPEN_MARKER, SessionAt, TerminalOrder};
 use rejoin_core::{
-    AgentName, Decision, FileMark, Hold, Reason, SessionId, TrustedSession, TurnPlan, Way, decide,
+    AgentName, Blocker, FileMark, Reason, SessionId, SessionSource, TrustedSession, TurnPlan,
 };
-use rejoin_hub::{HubLink, TurnRequest};
+use rejoin_hub::TurnRequest;
 use rejoin_store::Conversation;
 
 use crate::attempt::text;
 use crate::binary;
+use crate::decision::Decided;
 use crate::error::{Error, Result};
 use crate::foreign_file;
 use crate::in_use::in_use;
-use crate::look::{Looked, look};
+use crate::inspect::{Inspection, inspect};
 use crate::overlay;
-use crate::process::{Ended, foreground};
+use crate::process::{ForegroundEnd, foreground};
 use crate::relocate::bring_here;
 use crate::turn::Runner;
 
-/// How long a session may still be held after its CLI has gone.
+/// Time for which a session may still be held after its CLI has exited.
 const QUIET_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
 
-/// Which session is to be opened, and with what.
+/// Session to open, and its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening<'a> {
     pub conversation: &'a Conversation,
     pub agent: &'a AgentName,
     pub request: &'a TurnRequest,
-    /// Is there somebody to sit at it?
+    /// True if stdin and stdout are a terminal.
     pub at_a_terminal: bool,
 }
 
-/// What came of it.
+/// Result of opening a session.
 #[derive(Debug, Clone)]
 pub struct Opened {
     pub session: SessionId,
-    pub ended: Ended,
-    /// Messages.
+    pub ended: ForegroundEnd,
+    /// Number of messages that were taken in.
     pub taken_in: u64,
-    /// The next turn could resume it.
+    /// True if the next turn could resume the session.
     pub usable: bool,
 }
 
-/// Why nothing was opened.
+/// Reason why nothing was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unopened {
     NoTerminal,
-    /// Nothing was said yet.
+    /// Conversation without messages.
     Empty,
-    /// As a turn would be continued otherwise.
+    /// A turn would not resume the session either, for this reason.
     Unusable {
         why: Reason,
         evidence: String,
     },
-    /// It has not seen the newest messages.
+    /// The session has not seen this number of newest messages.
     Behind {
         messages: u64,
     },
-    /// Only a turn brings a session along.
+    /// The session belongs to another folder, and only a turn relocates it.
     Moved {
         from: String,
     },
-    /// What the adapter says.
+    /// The adapter offers no terminal interface, with its explanation.
     NoInterface(String),
 }
 
@@ -93,7 +94,7 @@ impl fmt::Display for Unopened {
 }
 
 impl Runner {
-    /// From the lease to the lease. Nobody else runs a turn of the conversation meanwhile.
+    /// Opens the session while holding the conversation, so that no turn of it runs meanwhile.
     pub async fn open(&self, opening: &Opening<'_>) -> Result<Opened> {
         let c = opening.conversation.id;
         let holder = self.holder()?;
@@ -111,26 +112,26 @@ impl Runner {
         let (conversation, agent) = (opening.conversation, opening.agent);
         self.restore_held(conversation, agent, opening.request, holder)
             .await?;
-        let looked = self.look_at(opening).await?;
-        let decision = decide(&looked.situation(opening.agent, opening.request));
-        let session = whole(&decision, &looked).map_err(|why| match why {
+        let inspection = self.inspect_for(opening).await?;
+        let decided = inspection.decide(opening.agent, opening.request);
+        let session = resumable(&decided, &inspection).map_err(|why| match why {
             Held::Not(why) => unopened(opening, why),
             Held::By(error) => error,
         })?;
-        let file = self.brought_here(opening, &looked, &session).await?;
-        let command = self.command(opening, &looked, &session, &file).await?;
+        let file = self.brought_here(opening, &inspection, &session).await?;
+        let command = self.command(opening, &inspection, &session, &file).await?;
         if !opening.at_a_terminal {
             return Err(unopened(opening, Unopened::NoTerminal));
         }
-        let ended = run(&looked, &session, &command).await?;
-        quiet(&looked, session.id(), &file).await;
+        let ended = run(&inspection, &session, &command).await?;
+        quiet(&inspection, session.id(), &file).await;
         let taken = self.take_in(c, None).await?;
         let at = SessionAt {
-            folder: &looked.folder.path,
+            folder: &inspection.folder.path,
             session: session.id(),
-            pin: &pin_of(&looked),
+            pin: &pin_of(&inspection),
         };
-        looked.sessions().tidy(&at, Some(&file.path));
+        inspection.sessions().tidy(&at, Some(&file.path));
         self.save_opened(opening).await?;
         Ok(Opened {
             session: session.id().clone(),
@@ -140,10 +141,10 @@ impl Runner {
         })
     }
 
-    async fn look_at(&self, opening: &Opening<'_>) -> Result<Looked> {
+    async fn inspect_for(&self, opening: &Opening<'_>) -> Result<Inspection> {
         let (c, agent) = (opening.conversation, opening.agent);
         let outlook = self.hub.outlook(c.id, c.scope, agent, None).await?;
-        look(
+        inspect(
             &self.hub,
             &self.config,
             agent.as_str(),
@@ -153,10 +154,13 @@ impl Runner {
         .await
     }
 
-    /// What was said there is in no snapshot yet.
+    /// Saves a snapshot with the new messages.
     async fn save_opened(&self, opening: &Opening<'_>) -> Result<()> {
-        let looked = self.look_at(opening).await?;
-        let pin = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
+        let inspection = self.inspect_for(opening).await?;
+        let pin = inspection
+            .outlook
+            .best()
+            .and_then(|c| c.stored.pin.as_ref());
         if let Some(pin) = pin.filter(|_| self.hub.vault.is_some())
             && let Err(why) = self.save(pin).await?
         {
@@ -166,39 +170,51 @@ impl Runner {
     }
 
     async fn usable(&self, opening: &Opening<'_>) -> bool {
-        let Ok(looked) = self.look_at(opening).await else {
+        let Ok(inspection) = self.inspect_for(opening).await else {
             return false;
         };
-        let decision = decide(&looked.situation(opening.agent, opening.request));
-        whole(&decision, &looked).is_ok()
+        let decided = inspection.decide(opening.agent, opening.request);
+        resumable(&decided, &inspection).is_ok()
     }
 
-    /// In its folder, and not ahead of this clock: as before a turn.
+    /// Returns the session's file, in its folder and with times that are not ahead of this clock,
+    /// as before a turn.
     async fn brought_here(
         &self,
         opening: &Opening<'_>,
-        looked: &Looked,
+        inspection: &Inspection,
         session: &TrustedSession,
     ) -> Result<FileMark> {
-        let pin = looked.outlook.best().and_then(|c| c.stored.pin.as_ref());
+        let pin = inspection
+            .outlook
+            .best()
+            .and_then(|c| c.stored.pin.as_ref());
         let pin = pin.ok_or_else(|| Error::Internal("a session without a pin".into()))?;
-        if pin.folder.path != looked.folder.path {
+        if pin.folder.path != inspection.folder.path {
             let from = pin.folder.path.clone();
             return Err(unopened(opening, Unopened::Moved { from }));
         }
-        let clock = HubLink::clock(&self.hub);
-        Ok(bring_here(looked, pin, session.id(), clock).await?.file)
+        Ok(bring_here(inspection, pin, session.id(), self.hub.clock)
+            .await?
+            .file)
     }
 
     async fn command(
         &self,
         opening: &Opening<'_>,
-        looked: &Looked,
+        inspection: &Inspection,
         session: &TrustedSession,
         file: &FileMark,
     ) -> Result<CommandSpec> {
-        let (adapter, program) = (looked.adapter, &looked.binary.path);
-        let help = match adapter.terminal_help() {
+        let (adapter, program) = (inspection.adapter, &inspection.binary.path);
+        let no_terminal = |why| unopened(opening, Unopened::NoInterface(why));
+        let terminal = adapter.capabilities().terminal.ok_or_else(|| {
+            let name = adapter.name();
+            no_terminal(format!(
+                "{name} has no terminal interface that could be opened"
+            ))
+        })?;
+        let help = match terminal.terminal_help() {
             Some(args) => {
                 let args = args.iter().map(ToString::to_string).collect();
                 let said = binary::ask(&self.config, adapter, program, args).await?;
@@ -206,32 +222,32 @@ impl Runner {
             }
             None => String::new(),
         };
-        let read = |file: &str| foreign_file::read_setting(looked.home.join(file));
+        let read = |file: &str| foreign_file::read_setting(inspection.home.join(file));
         let list = |folder: &str| {
-            let entries = fs_err::read_dir(looked.home.join(folder))
+            let entries = fs_err::read_dir(inspection.home.join(folder))
                 .into_iter()
                 .flatten();
             let names = entries.flatten().map(|entry| entry.file_name());
             names.filter_map(|name| name.into_string().ok()).collect()
         };
+        let sandbox = adapter.capabilities().sandbox;
+        let mcp_servers = sandbox.map_or_else(Vec::new, |sandbox| sandbox.mcp_servers(&read));
         let order = TerminalOrder {
             session,
-            home: &text(&looked.home)?,
+            home: &text(&inspection.home)?,
             place: &file.path,
-            env: &looked.env,
-            folder: &looked.folder.path,
+            env: &inspection.env,
+            folder: &inspection.folder.path,
             model: opening.request.model.as_deref(),
-            envelope: &opening.request.envelope,
-            tool_servers: &adapter.tool_servers(&read),
-            repository: looked.repository,
-            memory: &looked.memory,
-            extra_args: &looked.settings.args,
+            permissions: &opening.request.permissions,
+            mcp_servers: &mcp_servers,
+            repository: inspection.repository,
+            memory: &inspection.memory,
+            extra_args: &inspection.settings.args,
             help: &help,
             list: &list,
         };
-        adapter
-            .terminal(&order)
-            .map_err(|why| unopened(opening, Unopened::NoInterface(why)))
+        terminal.terminal(&order).map_err(no_terminal)
     }
 }
 
@@ -240,29 +256,30 @@ enum Held {
     By(Error),
 }
 
-/// The session, if it can be resumed where it is and knows everything.
-fn whole(decision: &Decision<'_>, looked: &Looked) -> Result<TrustedSession, Held> {
+/// Returns the session if it can be resumed in place and has seen all messages.
+fn resumable(decided: &Decided, inspection: &Inspection) -> Result<TrustedSession, Held> {
     let unusable = |why: Reason| {
-        let failed = decision.checks.iter().find(|c| c.ok == Some(false));
-        let evidence = failed.map_or_else(String::new, |check| check.evidence.to_string());
+        let evidence = decided.failed.clone().unwrap_or_default();
         Held::Not(Unopened::Unusable { why, evidence })
     };
-    match &decision.plan {
+    match &decided.plan {
         Ok(TurnPlan::Resume {
             session, catch_up, ..
         }) => match (session.way(), catch_up.messages()) {
-            (Way::InPlace | Way::Live, 0) => Ok(session.clone()),
-            (Way::InPlace | Way::Live, messages) => Err(Held::Not(Unopened::Behind { messages })),
-            (Way::Snapshot, _) => Err(unusable(Reason::SessionMissing)),
-            // The session is its parent's; a message makes one of its own.
-            (Way::Fork, _) => Err(unusable(Reason::NoSession)),
+            (SessionSource::InPlace | SessionSource::Live, 0) => Ok(session.clone()),
+            (SessionSource::InPlace | SessionSource::Live, messages) => {
+                Err(Held::Not(Unopened::Behind { messages }))
+            }
+            (SessionSource::Snapshot, _) => Err(unusable(Reason::SessionMissing)),
+            // The session is the parent's; the first message creates one for the fork.
+            (SessionSource::Fork, _) => Err(unusable(Reason::NoSession)),
         },
         Ok(TurnPlan::Start { .. }) => Err(Held::Not(Unopened::Empty)),
-        Ok(TurnPlan::Reseed { why, .. }) | Err(Hold::WouldReseed { why }) => Err(unusable(*why)),
-        Err(Hold::InUse { pid }) => Err(Held::By(Error::InUse { pid: *pid })),
-        Err(Hold::Envelope) => {
-            let why = looked.cannot.clone().unwrap_or_default();
-            Err(Held::By(Error::Envelope(why)))
+        Ok(TurnPlan::Reseed { why, .. }) | Err(Blocker::WouldReseed { why }) => Err(unusable(*why)),
+        Err(Blocker::InUse { pid }) => Err(Held::By(Error::InUse { pid: *pid })),
+        Err(Blocker::Permissions) => {
+            let why = inspection.cannot.clone().unwrap_or_default();
+            Err(Held::By(Error::Permissions(why)))
         }
     }
 }
@@ -274,33 +291,57 @@ fn unopened(opening: &Opening<'_>, why: Unopened) -> Error {
     }
 }
 
-fn pin_of(looked: &Looked) -> String {
-    let pin = looked.outlook.best().map(|c| c.stored.id.to_string());
+fn pin_of(inspection: &Inspection) -> String {
+    let pin = inspection.outlook.best().map(|c| c.stored.id.to_string());
     pin.unwrap_or_default()
 }
 
-async fn run(looked: &Looked, session: &TrustedSession, command: &CommandSpec) -> Result<Ended> {
-    if let Some(overlay) = &looked.overlay {
+async fn run(
+    inspection: &Inspection,
+    session: &TrustedSession,
+    command: &CommandSpec,
+) -> Result<ForegroundEnd> {
+    if let Some(overlay) = &inspection.overlay {
         overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
     }
-    overlay::put_files(&looked.home, &command.files)
+    overlay::put_files(&inspection.home, &command.files)
         .map_err(Error::io("preparing the agent's home"))?;
     let marker = (OPEN_MARKER.to_owned(), session.id().to_string());
-    let env = looked.env.iter().chain(&command.env).cloned();
+    let env = inspection.env.iter().chain(&command.env).cloned();
     let env = env.chain([marker]);
     let env = env.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let folder = Path::new(&looked.folder.path);
-    let prelude = looked.adapter.prelude().iter().map(ToString::to_string);
+    let folder = Path::new(&inspection.folder.path);
+    let prelude = inspection
+        .adapter
+        .profile()
+        .prelude
+        .iter()
+        .map(ToString::to_string);
     let args: Vec<String> = prelude.chain(command.args.iter().cloned()).collect();
-    foreground(&looked.binary.path, &args, env, folder, looked.wall.wall())
-        .await
-        .map_err(Error::io("starting the agent"))
+    foreground(
+        &inspection.binary.path,
+        &args,
+        env,
+        folder,
+        inspection.wall.wall(),
+    )
+    .await
+    .map_err(Error::io("starting the agent"))
 }
 
-/// Until nobody holds the session any more; or not for ever, then it is not taken in yet.
-async fn quiet(looked: &Looked, session: &SessionId, file: &FileMark) {
+/// Waits until no process holds the session any more, but not for ever; after that its messages are
+/// taken in later.
+async fn quiet(inspection: &Inspection, session: &SessionId, file: &FileMark) {
     let since = Instant::now();
-    let held = || in_use(looked.adapter, &looked.home, session, Some(&file.path)).is_some();
+    let held = || {
+        in_use(
+            inspection.adapter,
+            &inspection.home,
+            session,
+            Some(&file.path),
+        )
+        .is_some()
+    };
     while held() && since.elapsed() < QUIET_WITHIN {
         tokio::time::sleep(LOOK_AGAIN).await;
     }

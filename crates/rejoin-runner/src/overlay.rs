@@ -1,4 +1,5 @@
-//! Makes the home a CLI gets in place of the user's own, from what that holds today.
+//! Builds the home that a CLI gets in place of the user's own, from the present content of that
+//! home.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
@@ -7,7 +8,7 @@ use std::path::Path;
 use crate::foreign_file;
 use rejoin_agents::Overlay;
 
-/// Brings it up to date. Runs at the same time, for other conversations, may do so too.
+/// Brings the overlay up to date. Other runs, for other conversations, may do so at the same time.
 pub(crate) fn lay(overlay: &Overlay) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&overlay.to)?;
@@ -43,7 +44,7 @@ pub(crate) fn lay(overlay: &Overlay) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts what one command needs into the home of its CLI.
+/// Writes the files of one command into the home of its CLI.
 pub(crate) fn put_files(home: &Path, files: &[(String, String)]) -> io::Result<()> {
     for (place, text) in files {
         let path = foreign_file::beneath(home, place)?;
@@ -67,7 +68,7 @@ fn link_entries(from: &Path, to: &Path, which: impl Fn(&str) -> bool) -> io::Res
     Ok(())
 }
 
-/// Whole or not at all, and only if it differs: somebody may be reading it.
+/// Writes the file atomically, and only if it differs: another process may be reading it.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if foreign_file::read_setting(path).is_some_and(|there| there == bytes) {
         return Ok(());
@@ -83,12 +84,12 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn link(target: &Path, at: &Path) -> io::Result<()> {
     match symlink(target, at) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        // There already, or something the CLI has put there itself.
+        // The link exists, or the CLI has put a file of its own there.
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-/// What the user has removed is not there any more.
+/// Removes links to files that the user has removed.
 fn forget_broken(folder: &Path) {
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {

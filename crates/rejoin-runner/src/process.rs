@@ -1,12 +1,14 @@
-//! The one place that starts processes.
+//! The only module that starts processes.
 //!
 //! Shims and CLIs are started with `posix_spawn`, not `std::process::Command`, for one reason: it
-//! can put signals back to their default. A rejoin that a script started with `&` has SIGINT
-//! ignored, and so would every CLI below it, which could then never be interrupted.
+//! can reset signals to their default. A rejoin that a script started with `&` has SIGINT ignored, and
+//! so would every CLI below it, which could then never be interrupted.
 
-mod beside;
+mod background;
 mod capture;
+mod editor;
 mod foreground;
+mod pager;
 pub(crate) mod tree;
 
 use std::collections::BTreeMap;
@@ -27,18 +29,20 @@ use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-pub use beside::Beside;
+pub use background::BackgroundProcess;
 pub use capture::{Captured, capture};
-pub use foreground::{Ended, foreground};
+pub use editor::run_editor;
+pub use foreground::{ForegroundEnd, foreground};
+pub use pager::Pager;
 
-use crate::shim::{LATER, Told};
+use crate::shim::{LATER, RunAssignment};
 
-/// The running executable, also after its file was replaced or deleted.
+/// Path of the running executable, which works even after its file was replaced or deleted.
 pub const SELF: &str = "/proc/self/exe";
 
 /// Starts `PROGRAM shim FOLDER` with exactly the environment `env` and nothing else of ours.
 ///
-/// The shim makes itself independent: it goes on when the caller dies.
+/// The shim makes itself independent: it continues when the caller dies.
 pub fn spawn_shim(
     program: &Path,
     folder: &Path,
@@ -61,9 +65,9 @@ pub fn spawn_shim(
     Ok(ShimChild::new(pid, None))
 }
 
-/// Starts a shim that waits to be told which run is its own ([`ShimChild::tell`]). If it is dropped
-/// before that, or this process dies, it ends and has done nothing.
-pub fn spawn_early_shim(
+/// Starts a shim that waits for its run ([`ShimChild::tell`]). If it is dropped before that, or
+/// this process dies, the shim exits without having done anything.
+pub fn spawn_waiting_shim(
     program: &Path,
     env: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> io::Result<ShimChild> {
@@ -80,8 +84,8 @@ pub fn spawn_early_shim(
     Ok(ShimChild::new(pid, Some(ours)))
 }
 
-/// Starts this program again with other arguments and our environment, its input and output
-/// nowhere; it goes on when we end.
+/// Starts this program again with other arguments and our environment. Its input and output are
+/// `/dev/null`; it continues when we exit.
 pub fn spawn_self(args: &[&str]) -> io::Result<()> {
     let program = c_string(OsStr::new(SELF))?;
     let argv = std::iter::once("rejoin").chain(args.iter().copied());
@@ -94,25 +98,37 @@ pub fn spawn_self(args: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Goes on when the terminal we were started from is closed.
+/// Starts a program of the desktop that opens an address, and does not wait for it. Fails if there is no
+/// such program.
+pub fn open_address(program: &str, address: &str) -> io::Result<()> {
+    let program = c_string(OsStr::new(program))?;
+    let argv = [program.clone(), c_string(OsStr::new(address))?];
+    let env = environment(std::env::vars_os())?;
+    let pid = launch(&program, &argv, &env, [None; 3], Group::Inherited)?;
+    drop(ShimChild::new(pid, None));
+    Ok(())
+}
+
+/// Detaches from the terminal, so that this process continues when the terminal is closed.
 pub fn leave_terminal() {
-    // Fails only for the leader of a group, which has no terminal to fear.
+    // Fails only for the leader of a process group, which has no terminal to lose.
     nix::unistd::setsid().ok();
 }
 
-/// A shim that this process started and has to reap, without ever waiting for it.
+/// Shim that this process started and has to reap, without ever waiting for it.
 #[derive(Debug)]
 pub struct ShimChild {
     pid: Pid,
     ended: Option<ShimExit>,
-    /// To one that was started early: first what to run, then its news.
+    /// Connection to a shim that was started early: carries first its run, then its notifications.
     line: Option<UnixStream>,
 }
 
-/// How a shim process ended; the turn's own end is in `end.json`.
+/// End of a shim process; the turn's own end is in `end.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShimExit {
-    /// 0: `end.json` is written. 75: the folder was begun or voided before. Else: it failed.
+    /// Exit code. 0: `end.json` is written. 75: the folder was begun or voided before. Any other:
+    /// it failed.
     Code(i32),
     Killed,
 }
@@ -126,9 +142,9 @@ impl ShimChild {
         }
     }
 
-    /// Tells a shim that was started early which run is its own.
+    /// Sends a shim that was started early its run.
     pub fn tell(mut self, folder: &Path, env: &[(String, String)]) -> io::Result<Self> {
-        let told = Told {
+        let told = RunAssignment {
             folder: folder.to_owned(),
             env: env.to_vec(),
         };
@@ -137,7 +153,7 @@ impl ShimChild {
         Ok(self)
     }
 
-    /// The connection to a shim that was started early; handed out once.
+    /// Returns the connection to a shim that was started early, once.
     pub(crate) fn line(&mut self) -> Option<UnixStream> {
         self.line.take()
     }
@@ -162,7 +178,7 @@ impl ShimChild {
     }
 }
 
-/// Shims that outlived their `ShimChild`, reaped when the next one is started or dropped.
+/// Shims that outlived their `ShimChild`, reaped when the next shim is started.
 static DROPPED: Mutex<Vec<ShimChild>> = Mutex::new(Vec::new());
 
 impl Drop for ShimChild {
@@ -184,7 +200,7 @@ fn reap_dropped() {
     *dropped = waiting;
 }
 
-/// The process group of a new process.
+/// Process group of a new process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     Inherited,
@@ -227,11 +243,11 @@ fn command(program: &OsStr) -> Command {
     Command::new(program)
 }
 
-/// `NAME=value` strings as `exec` wants them.
+/// Builds the `NAME=value` strings for `exec`.
 pub(crate) fn environment(
     vars: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> io::Result<Vec<CString>> {
-    // Of a name that comes twice the last counts; most programs would take the first.
+    // The last value of a repeated name counts; most programs would take the first.
     let vars: BTreeMap<OsString, OsString> = vars.into_iter().collect();
     vars.into_iter()
         .map(|(mut name, value)| {

@@ -1,44 +1,45 @@
-//! Proves what a binary does, by two turns against the built-in model on loopback: no key, no
-//! tokens, a home of its own. What is not proven is not relied on.
+//! Proves the behaviour of a binary with two turns against the built-in model on loopback: no key,
+//! no tokens, a home of its own. Behaviour that is not proven is not relied on.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rejoin_agents::{Adapter, Contained, Neutral, ProofEnv};
+use rejoin_agents::{Adapter, MentionEscape, ProofEnv, RepositoryIsolation};
 use rejoin_core::{Micros, Outcome, Runtime, TotalsScope};
 use rejoin_hub::Clock;
 use rejoin_model::{ModelServer, Options, Step, StepUsage};
 
 use crate::config::RunnerConfig;
 
-mod bench;
 mod matrix;
-mod stage;
+mod sandbox;
+mod single_run;
 
-use self::bench::{Bench, How};
 pub use self::matrix::{ROWS, Weight};
 pub(crate) use self::matrix::{matrix, no_resume};
-pub(crate) use self::stage::Subject;
+pub(crate) use self::sandbox::Subject;
+use self::single_run::{SessionUse, SingleRun};
 
 const CANARY: &str = "word-in-the-canary-file";
 const FIRST: &str = "word-of-the-first-message";
-/// Tokens of the first turn: so many that the second shows whether they are counted again, and
-/// fewer than would make any CLI compact (Codex 0.166.0: 90 % of 258,400, whatever is configured).
+/// Number of tokens of the first turn: so many that the second shows if they are counted again, and
+/// fewer than would make any CLI compact (Codex 0.166.0: 90 % of 258,400, regardless of its
+/// configuration).
 const DEAR: u64 = 100_000;
 const ANSWER: &str = "word-of-the-first-answer";
 
-/// What two turns showed.
+/// Result of two turns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proof {
-    /// The first turn went well, so that the second was a fair trial.
+    /// True if the first turn succeeded, so that the second was a fair trial.
     pub(crate) tried: bool,
-    /// The second turn was shown the first one, once.
+    /// True if the second turn was shown the first one, once.
     pub(crate) resume: bool,
     pub(crate) totals: TotalsScope,
     pub(crate) usage: TotalsScope,
-    pub(crate) neutral: Neutral,
-    pub(crate) contained: Contained,
-    /// A run took too long: it showed nothing.
+    pub(crate) neutral: MentionEscape,
+    pub(crate) contained: RepositoryIsolation,
+    /// True if a run took too long and so proved nothing.
     pub(crate) late: bool,
 }
 
@@ -47,12 +48,12 @@ const NOTHING: Proof = Proof {
     resume: false,
     totals: TotalsScope::Unproven,
     usage: TotalsScope::Unproven,
-    neutral: Neutral::ByJoiner,
-    contained: Contained::Untested,
+    neutral: MentionEscape::ByJoiner,
+    contained: RepositoryIsolation::Untested,
     late: false,
 };
 
-/// Never fails: without a proof there is none.
+/// Runs the proof. Never fails: an error means that nothing is proven.
 pub(crate) async fn prove(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
@@ -61,7 +62,7 @@ pub(crate) async fn prove(
 ) -> Proof {
     let late = AtomicBool::new(false);
     let mut proof = NOTHING;
-    for neutral in [Neutral::ByPlace, Neutral::ByJoiner] {
+    for neutral in [MentionEscape::ByPlace, MentionEscape::ByJoiner] {
         if let Some(shown) = two_turns(config, adapter, program, runtime, neutral, &late).await {
             proof = shown;
             break;
@@ -71,13 +72,14 @@ pub(crate) async fn prove(
     proof
 }
 
-/// None: with this way of keeping text from being taken for commands it did not work.
+/// Runs two turns. Returns None if this way of keeping text from being taken for commands did not
+/// work.
 async fn two_turns(
     config: &RunnerConfig,
     adapter: &'static dyn Adapter,
     program: &Path,
     runtime: &Runtime,
-    neutral: Neutral,
+    neutral: MentionEscape,
     late: &AtomicBool,
 ) -> Option<Proof> {
     let scratch = tempfile::tempdir().ok()?;
@@ -86,12 +88,14 @@ async fn two_turns(
     let canary = scratch.path().join("canary.txt");
     fs_err::write(&canary, CANARY).ok()?;
     let marker = scratch.path().join("ran");
-    let hostile = adapter.hostile_repository(marker.to_str()?);
+    let marker_path = marker.to_str()?;
+    let repository = adapter.capabilities().repository;
+    let hostile = repository.map_or_else(Vec::new, |it| it.hostile_repository(marker_path));
     put_files(&folder, &hostile)?;
     let contained = || match (hostile.is_empty(), marker.exists()) {
-        (true, _) => Contained::NoFlags,
-        (false, true) => Contained::Broken,
-        (false, false) => Contained::Proven,
+        (true, _) => RepositoryIsolation::NoFlags,
+        (false, true) => RepositoryIsolation::Broken,
+        (false, false) => RepositoryIsolation::Proven,
     };
     let scripts = [
         ("proof-dear".to_owned(), vec![answer(ANSWER, DEAR)]),
@@ -106,7 +110,7 @@ async fn two_turns(
     let url = server.url();
     let path = config.var("PATH").unwrap_or_default();
     let (env, model) = ready(adapter, &url, &home, &path)?;
-    let bench = Bench {
+    let bench = SingleRun {
         model: model.as_deref(),
         adapter,
         program,
@@ -114,12 +118,13 @@ async fn two_turns(
         folder: &folder,
         env: &env,
         neutral,
+        wall: &config.wall,
         late,
     };
 
     let pin = Clock.pin_id().ok()?.to_string();
     let text = format!("/clear {FIRST} @{} #s:proof-dear", canary.display());
-    let first = bench.turn(&pin, How::Anew, &text).await?;
+    let first = bench.turn(&pin, SessionUse::Anew, &text).await?;
     let shown = server
         .requests()
         .last()
@@ -134,7 +139,10 @@ async fn two_turns(
     let Some(second) = bench
         .turn(
             &pin,
-            first.session.as_ref().map_or(How::Anew, How::Resume),
+            first
+                .session
+                .as_ref()
+                .map_or(SessionUse::Anew, SessionUse::Resume),
             "second message #s:proof-cheap",
         )
         .await
@@ -198,7 +206,8 @@ fn answer(text: &str, input: u64) -> Step {
 
 type Env = Vec<(String, String)>;
 
-/// A private home with what the adapter needs in it: its environment, and the model to name.
+/// Prepares a private home with the files that the adapter needs. Returns its environment and the
+/// model to name.
 fn ready(
     adapter: &'static dyn Adapter,
     url: &str,
@@ -206,14 +215,14 @@ fn ready(
     path: &str,
 ) -> Option<(Env, Option<String>)> {
     fs_err::create_dir_all(home).ok()?;
-    let setup = adapter.proof(&ProofEnv { url, home })?;
+    let setup = adapter.capabilities().proof?.proof(&ProofEnv { url, home });
     put_files(home, &setup.files)?;
     let mut env = vec![("PATH".to_owned(), path.to_owned())];
     env.extend(setup.env);
     Some((env, setup.model))
 }
 
-/// Writes files beneath a folder, each by its path there.
+/// Writes files below a folder, each at its relative path.
 fn put_files(folder: &Path, files: &[(String, String)]) -> Option<()> {
     for (file, text) in files {
         let file = folder.join(file);

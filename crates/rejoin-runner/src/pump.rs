@@ -1,83 +1,86 @@
-//! Follows one run: what the CLI prints becomes events, committed together with how far the spool
-//! was read; what it asks is answered; when it ends, everything is there.
+//! Follows one run. Turns the output of the CLI into events and commits them together with the
+//! offset up to which the spool was read; answers the questions of the CLI; returns when the run
+//! has ended and everything is committed.
 
+mod control;
 mod idle;
-mod news;
-mod reading;
-mod talk;
+mod output;
+mod questions;
 mod watchdog;
 
-use std::path::Path;
 use std::time::Duration;
 
-use rejoin_agents::{End as AgentEnd, EndCause, Ran, StreamParser};
-use rejoin_core::{Class, EventBody, Failure, Outcome, SessionId};
-use rejoin_hub::{Claimed, HubLink, fault};
+use rejoin_agents::{EndCause, ProcessEnd, RunReport, StreamParser};
+use rejoin_core::{Class, EventBody, Failure, Outcome};
+use rejoin_hub::{Hub, fault};
 use tokio::sync::watch;
 
+use crate::cost_limit::{self, CostWatch};
 use crate::error::{Error, Result};
-use crate::holder::Holder;
-use crate::leftovers;
 use crate::process::ShimChild;
-use crate::recover::told_to_stop;
-use crate::shim::{Begun, End, KNOWS_LEASES, Order, Why, begun, void};
-use crate::shim_link::ShimLink;
+use crate::run::Run;
+use crate::schedule;
+use crate::shim::{Begun, ShimEnd, StopReason, begun, void};
 use crate::spool::{Piece, SpoolReader};
+use crate::stray_processes;
 use crate::warm;
+use control::Control;
 use idle::Idle;
 pub(crate) use idle::limit as idle_limit;
-use news::{SOON, news, tell};
-use reading::Spools;
-pub use reading::{is_led, reader_of};
-use talk::{Batch, Talk};
-use watchdog::{Ending, Watchdog};
+use output::Spools;
+pub(crate) use output::is_dialogue;
+use output::parser_of;
+use questions::{Batch, Talk};
+use watchdog::{FirstStop, Watchdog};
 
-/// How often somebody else's wish to cancel is looked for.
-const LOOK_FOR_CANCEL: Duration = Duration::from_millis(500);
+/// Interval between two checks if another process asked to cancel.
+const POLL_CANCEL: Duration = Duration::from_millis(500);
 
-/// How often answers of other processes are looked for, while it waits.
-const LOOK_FOR_ANSWERS: Duration = Duration::from_millis(200);
+/// Interval between two checks for answers from other processes, while the run waits for one.
+const POLL_ANSWERS: Duration = Duration::from_millis(200);
 
-/// How often what a hook tells is looked for, where there may be one.
-const LOOK_ASIDE: Duration = Duration::from_millis(100);
+/// Interval between two checks for messages of a hook, if the run may have one.
+const POLL_HOOK: Duration = Duration::from_millis(100);
 
-/// A run that is over.
-pub struct Pumped {
-    pub ran: Ran,
+/// Result of a run that has ended.
+pub(crate) struct RunEnd {
+    pub ran: RunReport,
     pub cause: EndCause,
     pub leftovers: Vec<String>,
-    /// They were let live.
+    /// True if the processes that were left running were not killed.
     pub kept: bool,
-    /// The call that it has put off, and that a person was asked about.
+    /// True if the run went through a process of its own, and that process printed nothing.
+    pub silent: bool,
+    /// Id of the tool call that the run deferred and that a person was asked about.
     pub deferred: Option<String>,
 }
 
-pub struct Pump<'a, L> {
-    pub link: &'a L,
-    pub claimed: &'a Claimed,
-    pub n: i64,
-    pub folder: &'a Path,
-    /// Bytes of the spool whose events are committed already.
+/// Reader of one run.
+pub(crate) struct Pump<'a> {
+    pub hub: &'a Hub,
+    pub run: &'a Run<'a>,
+    /// Number of bytes of the spool whose events are already committed.
     pub committed: u64,
-    /// There is somebody who could answer what it asks.
-    pub asks: bool,
-    /// The session the CLI was told to use.
-    pub asked: Option<SessionId>,
-    /// It was to go on with that one.
-    pub resumed: bool,
+    /// Process of the shim, if this process started it.
     pub child: Option<ShimChild>,
     pub cancel: watch::Receiver<bool>,
-    /// How long the CLI may print nothing; none: for ever.
+    /// Time for which the CLI may print nothing; None means no limit.
     pub idle: Option<Duration>,
+    pub cost: CostWatch<'a>,
     pub wake: &'a watch::Sender<u64>,
 }
 
-impl<L: HubLink> Pump<'_, L> {
-    /// Follows the run to its end. The spool is always parsed from its beginning, to know what the
-    /// parser must know; only what lies after `committed` becomes events again.
-    pub async fn follow(self, parser: Box<dyn StreamParser>) -> Result<Pumped> {
-        let ending = Ending::default();
-        let watchdog = Watchdog::new(self.folder, self.claimed.turn.id.to_string(), &ending);
+impl Pump<'_> {
+    /// Follows the run to its end. Always parses the spool from its beginning, because the parser
+    /// needs its state; only lines after `committed` become events.
+    pub(crate) async fn follow(self) -> Result<RunEnd> {
+        let parser = parser_of(self.run);
+        let ending = FirstStop::default();
+        let watchdog = Watchdog::new(
+            &self.run.folder,
+            self.run.claimed.turn.id.to_string(),
+            &ending,
+        );
         tokio::select! {
             biased;
             done = self.follow_output(parser, &ending) => done,
@@ -88,89 +91,60 @@ impl<L: HubLink> Pump<'_, L> {
     async fn follow_output(
         mut self,
         mut parser: Box<dyn StreamParser>,
-        ending: &Ending,
-    ) -> Result<Pumped> {
-        let mut out = Spools::of(self.folder);
+        ending: &FirstStop,
+    ) -> Result<RunEnd> {
+        let mut out = Spools::of(&self.run.folder);
         let mut talk = self.talk().await?;
-        let mut shim: Option<ShimLink> = None;
-        let (mut cancelled, mut told, mut skipped) = (false, false, 0);
-        let (mut wrong, mut stopped) = (false, false);
-        let (mut leased, mut idle) = (None, Idle::new(self.idle, self.folder));
-        let mut too_long = false;
-        let mut pause = SOON;
+        let mut control = Control::default();
+        let mut idle = Idle::new(self.idle, &self.run.folder);
+        let mut skipped = 0;
         let mut cancel = self.cancel.clone();
         let mut wake = self.wake.subscribe();
-        let mut look = every(LOOK_FOR_CANCEL);
-        let mut listen = every(LOOK_FOR_ANSWERS);
-        let mut beside = every(LOOK_ASIDE);
+        let mut poll_cancel = every(POLL_CANCEL);
+        let mut poll_answers = every(POLL_ANSWERS);
+        let mut poll_hook = every(POLL_HOOK);
         let end = loop {
-            // First how it ended, then what it said: nothing can come in between.
+            // Check for the end first, then read the output: nothing can be printed in between.
             let end = self.ended()?;
             let came = self
                 .read_on(&mut out, parser.as_mut(), &mut talk, &mut idle)
                 .await?;
             skipped += came.skipped;
-            wrong |= came.wrong;
+            control.wrong |= came.wrong;
+            control.too_dear |= came.too_dear;
             if came.heard {
                 idle.heard();
             }
             if parser.patience().is_some_and(|most| idle.silence() > most) {
                 parser.give_up();
-                wrong = true;
+                control.wrong = true;
             }
             if let Some(end) = end {
                 break end;
             }
-            if shim.is_none() {
-                shim = self.reach().await;
-            }
-            let deadline = self.claimed.lease.deadline();
-            let knows = |link: &ShimLink| link.hello().shim >= KNOWS_LEASES;
-            if let Some(until_ms) = deadline.filter(|_| deadline != leased)
-                && shim.as_ref().is_some_and(knows)
-                && tell(&mut shim, Order::Lease { until_ms }).await
-            {
-                leased = deadline;
-            }
-            talk.say(&mut shim).await;
-            too_long = too_long || idle.is_exceeded(talk.waits());
-            if wrong {
-                ending.begin(Why::Stopped);
-            } else if cancelled || too_long {
-                ending.begin(Why::Interrupted);
-            }
-            // It goes on with another session than it was told to, or for ever: every moment counts.
-            if wrong && !stopped {
-                stopped = match shim {
-                    Some(_) => tell(&mut shim, Order::Stop).await,
-                    None => self.interrupt_by_signal(),
-                };
-            }
-            // Said until it was heard: the shim may not have listened yet.
-            if (cancelled || too_long) && !told {
-                told = match shim {
-                    Some(_) => tell(&mut shim, Order::Interrupt).await,
-                    None => self.interrupt_by_signal(),
-                };
-            }
-            let waits = talk.waits();
+            control.connect(&mut self.child, &self.run.folder).await;
+            control.renew_lease(self.run.claimed).await;
+            talk.say(&mut control.shim).await;
+            control.too_long |= idle.is_exceeded(talk.waits());
+            control.enforce(&self.run.folder, ending).await;
+            let (waits, cancelled) = (talk.waits(), control.cancelled);
             let maybe_answered = tokio::select! {
-                () = news(&mut shim, &mut pause) => false,
-                () = told_to_stop(&mut cancel), if !cancelled => {
-                    cancelled = true;
+                () = control.news() => false,
+                () = schedule::cancelled(&mut cancel), if !cancelled => {
+                    control.cancelled = true;
                     false
                 }
-                _ = look.tick(), if !cancelled => {
-                    cancelled = self.link.cancel_asked(self.claimed.turn.id).await?;
+                _ = poll_cancel.tick(), if !cancelled => {
+                    control.cancelled = self.hub.cancel_asked(self.run.claimed.turn.id).await?;
                     false
                 }
                 Ok(()) = wake.changed(), if waits => true,
-                _ = listen.tick(), if waits => true,
-                _ = beside.tick(), if self.asks && parser.has_aside() => false,
+                _ = poll_answers.tick(), if waits => true,
+                _ = poll_hook.tick(), if self.run.plan.asks && parser.has_aside() => false,
             };
             if maybe_answered {
-                let turn = self.claimed.turn.id;
-                talk.look(self.link, turn, self.n, parser.as_mut()).await?;
+                let (turn, n) = (self.run.claimed.turn.id, self.run.attempt.n);
+                talk.look(self.hub, turn, n, parser.as_mut()).await?;
             }
         };
         let end = ending.explain(end);
@@ -182,33 +156,35 @@ impl<L: HubLink> Pump<'_, L> {
             self.commit(&Batch::of(vec![note]), out.printed.offset())
                 .await?;
         }
-        self.over(end, cancelled, torn, out, parser, &talk)
+        self.over(end, control.cancelled, torn, out, parser, &talk)
     }
 
-    /// Takes in what was printed so far and says what is to be said to it, and does not stay.
-    pub async fn attend(mut self, mut parser: Box<dyn StreamParser>) -> Result<()> {
-        let mut out = Spools::of(self.folder);
+    /// Commits the output so far, delivers pending answers, and returns without following the run.
+    pub(crate) async fn poll_once(mut self) -> Result<()> {
+        let mut parser = parser_of(self.run);
+        let mut out = Spools::of(&self.run.folder);
         let mut talk = self.talk().await?;
-        let mut idle = Idle::new(None, self.folder);
+        let mut idle = Idle::new(None, &self.run.folder);
         self.read_on(&mut out, parser.as_mut(), &mut talk, &mut idle)
             .await?;
-        let mut shim = self.reach().await;
-        talk.say(&mut shim).await;
+        let mut control = Control::default();
+        control.connect(&mut self.child, &self.run.folder).await;
+        talk.say(&mut control.shim).await;
         Ok(())
     }
 
     async fn talk(&self) -> Result<Talk> {
         Talk::of(
-            self.link,
-            self.claimed.turn.id,
-            self.n,
-            self.asks,
-            self.folder,
+            self.hub,
+            self.run.claimed.turn.id,
+            self.run.attempt.n,
+            self.run.plan.asks,
+            &self.run.folder,
         )
         .await
     }
 
-    /// Reads the lines there are by now, and commits what is new in them.
+    /// Reads the lines that are available and commits the new ones.
     async fn read_on(
         &mut self,
         out: &mut Spools,
@@ -231,12 +207,14 @@ impl<L: HubLink> Pump<'_, L> {
             came.heard = true;
             let said = parser.line(&line.bytes);
             idle.see(&said);
+            self.cost.see(&said);
+            came.too_dear |= self.cost.is_exceeded(parser.spent());
             let fresh = line.end > self.committed;
             if fresh {
                 self.log(&said);
                 batch.events.extend(said);
             }
-            talk.hear(self.link, parser, fresh, &mut batch)?;
+            talk.hear(self.hub, parser, fresh, &mut batch)?;
         }
         while parser.hears_stderr()
             && let Some(line) = stderr.next_line().map_err(Error::io("reading the spool"))?
@@ -246,7 +224,7 @@ impl<L: HubLink> Pump<'_, L> {
         }
         while let Some(line) = aside.next_line().map_err(Error::io("reading the spool"))? {
             parser.aside(&line.bytes);
-            talk.hear(self.link, parser, true, &mut batch)?;
+            talk.hear(self.hub, parser, true, &mut batch)?;
         }
         came.wrong = batch.events.iter().any(|event| self.is_elsewhere(event));
         came.wrong |= parser.stop().is_some();
@@ -261,22 +239,13 @@ impl<L: HubLink> Pump<'_, L> {
     fn log(&self, said: &[EventBody]) {
         for event in said {
             if let EventBody::TurnStarted { session_id, .. } = event {
-                let (turn, session) = (self.claimed.turn.id, session_id.as_deref());
+                let (turn, session) = (self.run.claimed.turn.id, session_id.as_deref());
                 tracing::info!(%turn, session, "Captured session ID");
             }
         }
     }
 
-    async fn reach(&mut self) -> Option<ShimLink> {
-        let line = self.child.as_mut().and_then(ShimChild::line);
-        let link = match line {
-            Some(line) => ShimLink::adopt(line).await,
-            None => ShimLink::connect(self.folder).await,
-        };
-        link.unwrap_or(None)
-    }
-
-    /// What it came to.
+    /// Builds the result of the run from its end and its last output.
     fn over(
         &self,
         end: Ended,
@@ -285,16 +254,17 @@ impl<L: HubLink> Pump<'_, L> {
         mut out: Spools,
         mut parser: Box<dyn StreamParser>,
         talk: &Talk,
-    ) -> Result<Pumped> {
+    ) -> Result<RunEnd> {
         read_stderr(&mut out.stderr, parser.as_mut())?;
         let (end, cause) = match end {
             Ended::Seen(end) => {
-                let end = warm::seen(self.folder, end);
-                let cancelled = cancelled || self.claimed.turn.cancel;
-                let cause = idle::cause(self.folder, &end, cancelled);
+                let end = warm::end_of_cli(&self.run.folder, end);
+                let cancelled = cancelled || self.run.claimed.turn.cancel;
+                let cause = cost_limit::cause(&self.run.folder, &end, cancelled)
+                    .unwrap_or_else(|| idle::cause(&self.run.folder, &end, cancelled));
                 (end, cause)
             }
-            Ended::Unseen => (End::default(), EndCause::Unseen),
+            Ended::Unseen => (ShimEnd::default(), EndCause::Unseen),
         };
         if let Some(error) = &end.error {
             parser.stderr(error.as_bytes());
@@ -302,63 +272,82 @@ impl<L: HubLink> Pump<'_, L> {
         let ended = matches!(cause, EndCause::ByItself | EndCause::Unseen);
         let deferred = parser.deferred().filter(|call| talk.asked(call));
         let deferred = deferred.filter(|_| ended && !torn && matches!(end.code, Some(0) | None));
-        let mut ran = parser.finish(&AgentEnd {
+        let mut ran = parser.finish(&ProcessEnd {
             code: end.code,
             signal: end.signal,
             cause,
             torn,
-            asked_session: self.asked.clone(),
+            asked_session: self.run.plan.asked_session(),
         });
-        let lost = |message: &str| {
-            let message = message.into();
-            let class = Class::Lost;
-            Outcome::Lost(Failure { class, message })
-        };
-        if cause == EndCause::IdleLimit && !matches!(ran.outcome, Outcome::Succeeded) {
-            ran.outcome = idle::outcome(self.idle);
-        }
-        let failed = matches!(ran.outcome, Outcome::Failed(_));
-        // The CLI's word for having been interrupted is not the cause.
-        if end.why == Why::LeaseRanOut && !matches!(ran.outcome, Outcome::Succeeded) {
-            ran.outcome =
-                lost("nobody was left to follow it, and the store did not hear of it in time");
-        } else if failed && talk.waits() && ended {
-            ran.outcome = lost("the agent's process ended while it waited for an answer");
+        if let Some(outcome) = self.other_outcome(&ran.outcome, &end, cause, talk.waits()) {
+            ran.outcome = outcome;
         }
         let leftovers = end
             .leftovers
             .iter()
             .map(|l| format!("{} {}", l.pid, l.command))
             .collect();
-        Ok(Pumped {
+        Ok(RunEnd {
             ran,
             cause,
             leftovers,
             kept: end.killed == 0,
+            silent: warm::printed_nothing(&self.run.folder),
             deferred,
         })
     }
 
-    /// A CLI that starts afresh, or goes on somewhere else, has not done what it was told.
+    /// Returns the outcome of a run whose CLI reports only an interruption: the cause is the idle
+    /// limit, the lease, or the missing answer.
+    fn other_outcome(
+        &self,
+        reported: &Outcome,
+        end: &ShimEnd,
+        cause: EndCause,
+        waits: bool,
+    ) -> Option<Outcome> {
+        let lost = |message: &str| {
+            let message = message.into();
+            let class = Class::Lost;
+            Some(Outcome::Lost(Failure { class, message }))
+        };
+        let ended = matches!(cause, EndCause::ByItself | EndCause::Unseen);
+        let succeeded = matches!(reported, Outcome::Succeeded);
+        let idle = (cause == EndCause::IdleLimit && !succeeded).then(|| idle::outcome(self.idle));
+        let failed = matches!(idle.as_ref().unwrap_or(reported), Outcome::Failed(_));
+        if end.why == StopReason::LeaseRanOut && !succeeded {
+            lost("nobody was left to follow it, and the store did not hear of it in time")
+        } else if failed && waits && ended {
+            lost("the agent's process ended while it waited for an answer")
+        } else {
+            idle
+        }
+    }
+
+    /// Returns true if the CLI was to resume a session and reports another one, or none.
     fn is_elsewhere(&self, event: &EventBody) -> bool {
         let EventBody::TurnStarted { session_id, .. } = event else {
             return false;
         };
-        let asked = self.asked.as_ref().filter(|_| self.resumed);
+        let plan = &self.run.plan;
+        let resumed = plan.continues() || plan.so_far.is_some();
+        let asked = plan.asked_session().filter(|_| resumed);
         asked.is_some_and(|asked| session_id.as_deref() != Some(asked.as_str()))
     }
 
+    /// Commits a batch with the offset up to which the spool was read.
     async fn commit(&mut self, batch: &Batch, offset: u64) -> Result<()> {
         let (events, asked) = (&batch.events, &batch.asked);
-        self.link
-            .append(self.claimed, self.n, events, asked, offset)
+        self.hub
+            .append(self.run.claimed, self.run.attempt.n, events, asked, offset)
             .await?;
         self.committed = offset;
         self.wake.send_modify(|n| *n += 1);
         Ok(())
     }
 
-    /// What came between the last look and the end. True if the last line has no end.
+    /// Commits the lines that were printed between the last read and the end. Returns true if the
+    /// last line is incomplete.
     async fn drain(
         &mut self,
         out: &mut Spools,
@@ -376,7 +365,7 @@ impl<L: HubLink> Pump<'_, L> {
                     if fresh {
                         batch.events.extend(said);
                     }
-                    talk.hear(self.link, parser, fresh, &mut batch)?;
+                    talk.hear(self.hub, parser, fresh, &mut batch)?;
                 }
                 Piece::Torn(rest) => {
                     torn = true;
@@ -394,9 +383,11 @@ impl<L: HubLink> Pump<'_, L> {
         Ok(torn)
     }
 
-    /// None: it still runs, under its shim or, if that was killed, without.
+    /// Returns the end of the run. Returns None while it runs, under its shim or, if the shim was
+    /// killed, without one.
     fn ended(&mut self) -> Result<Option<Ended>> {
-        let seen = || End::load(self.folder).map_err(Error::io("reading how the run ended"));
+        let seen =
+            || ShimEnd::load(&self.run.folder).map_err(Error::io("reading how the run ended"));
         if let Some(end) = seen()? {
             return Ok(Some(Ended::Seen(end)));
         }
@@ -405,12 +396,12 @@ impl<L: HubLink> Pump<'_, L> {
                 .try_wait()
                 .map_err(Error::io("looking after the shim"))?
                 .is_some(),
-            None => match begun(self.folder).map_err(Error::io("looking after the shim"))? {
+            None => match begun(&self.run.folder).map_err(Error::io("looking after the shim"))? {
                 Begun::By(holder) => !holder.is_alive(),
-                // Whoever begins it may not have said yet who they are.
+                // A shim may have claimed the run without its name being readable.
                 Begun::Unclear => {
-                    let turn = self.claimed.turn.id.to_string();
-                    leftovers::marked(&turn).is_empty()
+                    let turn = self.run.claimed.turn.id.to_string();
+                    stray_processes::marked(&turn).is_empty()
                 }
                 Begun::No | Begun::Void => true,
             },
@@ -418,42 +409,27 @@ impl<L: HubLink> Pump<'_, L> {
         if !gone {
             return Ok(None);
         }
-        // It may have written the end just before it went.
+        // The shim may have written the end just before it exited.
         if let Some(end) = seen()? {
             return Ok(Some(Ended::Seen(end)));
         }
         let nothing_begun = self.child.is_some()
-            && matches!(begun(self.folder), Ok(Begun::No))
-            && void(self.folder).is_ok_and(|void| void);
+            && matches!(begun(&self.run.folder), Ok(Begun::No))
+            && void(&self.run.folder).is_ok_and(|void| void);
         if nothing_begun {
-            return Ok(Some(Ended::Seen(End {
-                why: Why::NotStarted,
+            return Ok(Some(Ended::Seen(ShimEnd {
+                why: StopReason::NotStarted,
                 error: Some("the shim could not start".into()),
-                ..End::default()
+                ..ShimEnd::default()
             })));
         }
-        Ok(leftovers::live_cli(self.folder)
+        Ok(stray_processes::live_cli(&self.run.folder)
             .is_none()
             .then_some(Ended::Unseen))
     }
-
-    /// True if there was somebody to send it to.
-    fn interrupt_by_signal(&self) -> bool {
-        let shim = begun(self.folder).ok().and_then(|b| match b {
-            Begun::By(holder) => Some(holder),
-            Begun::No | Begun::Void | Begun::Unclear => None,
-        });
-        let target = shim
-            .filter(Holder::is_alive)
-            .or_else(|| leftovers::live_cli(self.folder));
-        target.is_some_and(|holder| {
-            let pid = nix::unistd::Pid::from_raw(holder.pid);
-            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).is_ok()
-        })
-    }
 }
 
-/// What of it was not read yet.
+/// Reads the rest of stderr.
 fn read_stderr(err: &mut SpoolReader, parser: &mut dyn StreamParser) -> Result<()> {
     while let Some(piece) = err.finish().map_err(Error::io("reading the spool"))? {
         match piece {
@@ -464,14 +440,16 @@ fn read_stderr(err: &mut SpoolReader, parser: &mut dyn StreamParser) -> Result<(
     Ok(())
 }
 
-/// What came with the last lines.
+/// Result of reading the available lines.
 #[derive(Default)]
 struct Came {
     skipped: u64,
-    /// There were any.
+    /// True if there was a line.
     heard: bool,
-    /// It must not go on.
+    /// True if the run must be stopped.
     wrong: bool,
+    /// True if the run has reached its cost limit.
+    too_dear: bool,
 }
 
 fn every(period: Duration) -> tokio::time::Interval {
@@ -481,6 +459,6 @@ fn every(period: Duration) -> tokio::time::Interval {
 }
 
 enum Ended {
-    Seen(End),
+    Seen(ShimEnd),
     Unseen,
 }

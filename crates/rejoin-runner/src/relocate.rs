@@ -1,48 +1,54 @@
-//! Puts a session where the CLI will look for it, when the folder it belongs to has moved.
+//! Moves a session to where the CLI will look for it, when its folder has moved.
 
 use rejoin_agents::{Moving, SessionAt};
-use rejoin_core::{Envelope, FileMark, Pin, SessionFact, SessionId};
+use rejoin_core::{FileMark, Permissions, Pin, SessionFact, SessionId};
 use rejoin_hub::{Clock, Confirmed};
 
+use crate::atomic_file::{keep_aside, put_copy};
 use crate::error::{Error, Result};
 use crate::foreign_file;
-use crate::look::Looked;
+use crate::inspect::Inspection;
 use crate::session::Sessions;
-use crate::whole::{keep_aside, put_copy};
 
-/// The session as confirmed. If the folder moved, it is brought along; if this clock is behind the
-/// one it was written by, its times are.
+/// Returns the confirmed session, ready for use. If the folder moved, the session is moved too. If
+/// this clock is behind the one that wrote the session, its times are adjusted.
 pub(crate) async fn bring_here(
-    looked: &Looked,
+    inspection: &Inspection,
     pin: &Pin,
     session: &SessionId,
     clock: Clock,
 ) -> Result<Confirmed> {
-    let mark = looked.session.as_ref().and_then(|s| s.mark.clone());
+    let mark = inspection.session.as_ref().and_then(|s| s.mark.clone());
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
-    brought(looked, pin, session, mark, clock).await
+    brought(inspection, pin, session, mark, clock).await
 }
 
-/// A session that was put where the CLI will look is told where and when that is.
-pub(crate) async fn told_where(looked: &Looked, pin: &Pin, clock: Clock) -> Result<Confirmed> {
+/// Adapts a restored session to its present folder and time.
+pub(crate) async fn told_where(
+    inspection: &Inspection,
+    pin: &Pin,
+    clock: Clock,
+) -> Result<Confirmed> {
     let mark = pin.files.first().cloned();
     let mark = mark.ok_or_else(|| Error::Internal("a session without a file".into()))?;
-    brought(looked, pin, &pin.session, mark, clock).await
+    brought(inspection, pin, &pin.session, mark, clock).await
 }
 
-/// Moves a session to where a run with these permissions finds it whole.
+/// Moves a session to a path at which a run with these permissions finds it complete.
 pub(crate) fn out_of_the_way(
-    looked: &Looked,
+    inspection: &Inspection,
     mark: FileMark,
-    envelope: &Envelope,
+    permissions: &Permissions,
 ) -> Result<FileMark> {
-    let Some(path) = looked.adapter.out_of_the_way(&mark.path, envelope) else {
+    let repair = inspection.adapter.capabilities().repair;
+    let moved = repair.and_then(|repair| repair.relocate_for(&mark.path, permissions));
+    let Some(path) = moved else {
         return Ok(mark);
     };
-    let from = looked.home.join(&mark.path);
-    foreign_file::beneath(&looked.home, &path)
+    let from = inspection.home.join(&mark.path);
+    foreign_file::beneath(&inspection.home, &path)
         .and_then(|to| {
-            keep_aside(&to, looked.adapter.records(), true)?;
+            keep_aside(&to, inspection.adapter.profile().records, true)?;
             fs_err::rename(from, to)
         })
         .map_err(Error::io("moving the session"))?;
@@ -50,7 +56,7 @@ pub(crate) fn out_of_the_way(
 }
 
 async fn brought(
-    looked: &Looked,
+    inspection: &Inspection,
     pin: &Pin,
     session: &SessionId,
     mark: FileMark,
@@ -59,17 +65,17 @@ async fn brought(
     let (path, now) = (mark.path.clone(), clock.now() / 1000);
     let moved = Moved {
         from: pin.folder.path.clone(),
-        to: looked.folder.path.clone(),
+        to: inspection.folder.path.clone(),
         session: session.clone(),
         pin: pin.id.to_string(),
     };
     let bring = move |s: Sessions<'_>| s.make_ready(bring(s, &moved, mark)?, now);
-    let file = looked.sessions().apart(&path, bring).await;
+    let file = inspection.sessions().on_worker(&path, bring).await;
     let file = file.map_err(Error::io("bringing the session to this folder and time"))?;
     Ok(Confirmed::of(pin, file))
 }
 
-/// A session on its way from one folder to another, or to the same.
+/// Session that moves from one folder to another, or stays in the same.
 struct Moved {
     from: String,
     to: String,
@@ -95,8 +101,8 @@ fn bring(sessions: Sessions<'_>, moved: &Moved, mark: FileMark) -> std::io::Resu
         Ok(file)
     };
     match sessions.adapter.moving(&at, &read) {
-        // A session that says itself where it belongs may say so wrongly also here: after a turn in
-        // another folder that was taken back.
+        // A session that records its folder may record the wrong one even here: after a turn in
+        // another folder that was undone.
         Moving::Rewrite(statements) => sessions.rewrite(mark, statements, &moved.to),
         _ if moved.from == moved.to => Ok(mark),
         Moving::Stays => Ok(mark),
@@ -108,12 +114,12 @@ fn bring(sessions: Sessions<'_>, moved: &Moved, mark: FileMark) -> std::io::Resu
     }
 }
 
-/// Never over another file: one that differs is kept aside.
+/// Copies the session. A different file at its place is moved aside, never overwritten.
 fn copy_session(sessions: &Sessions<'_>, from: &str, to: &FileMark) -> std::io::Result<()> {
     let target = foreign_file::beneath(sessions.home, &to.path)?;
     if sessions.compare(to) == SessionFact::Verified {
         return Ok(());
     }
-    keep_aside(&target, sessions.adapter.records(), true)?;
+    keep_aside(&target, sessions.adapter.profile().records, true)?;
     put_copy(&sessions.home.join(from), &target)
 }

@@ -1,5 +1,5 @@
-//! A repository's configuration of the CLIs: found, compared with the files the user trusts, and kept
-//! from the CLI or refused.
+//! Files of a repository that configure the CLIs: finds them, compares them with the files that the
+//! user trusts, and keeps them from the CLI or refuses the turn.
 
 mod nested;
 
@@ -7,29 +7,29 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{
-    Adapter, Contained, Guard, Memory, MemoryFile, ReadFile, RepositoryConfig, RepositoryFile,
-    RepositoryFolder,
+    Adapter, Guard, Memory, MemoryFile, ReadFile, Repository, RepositoryConfig, RepositoryFile,
+    RepositoryFolder, RepositoryIsolation,
 };
 use rejoin_core::PermissionMode;
 
 use crate::foreign_file;
 use crate::trust::{TrustList, TrustState};
 
-/// No sensible file of this kind is larger.
+/// Largest size of a configuration file; no sensible one is larger.
 const LARGEST: u64 = 1 << 20;
 /// Longest text of memory files that is passed on: a single argument may hold 128 KiB.
 const LONGEST_MEMORY: usize = 96 << 10;
 /// Longest effect in a sentence, in characters.
 const SENTENCE: usize = 200;
 
-/// The next step where a repository's file refuses a turn.
+/// Next step for a user whose turn was refused because of a repository's file.
 pub const TRUST_HINT: &str = "see it with rejoin trust --dry-run, then trust it";
 
-/// A file that an agent would obey.
+/// File that an agent would obey.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub path: PathBuf,
-    /// Hash of its bytes. None: the file cannot be read, and so not be trusted.
+    /// Hash of the file's bytes. None if it cannot be read; then it cannot be trusted.
     pub hash: Option<String>,
     pub file: RepositoryFile,
 }
@@ -41,43 +41,47 @@ impl Found {
     }
 }
 
-/// How a repository's configuration counts in a turn.
+/// Effect of a repository's configuration on a turn.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct RepositoryEffect {
     pub config: RepositoryConfig,
-    /// Why the turn is refused, if so.
+    /// Reason to refuse the turn, if there is one.
     pub refused: Option<String>,
-    /// Files that the CLI is kept from, for a note.
+    /// Files that are kept from the CLI, for a note.
     pub ignored: Vec<PathBuf>,
 }
 
-/// Finds every file from `folder` upward that the agent would obey. `home` is the user's, whose files
-/// are the user's own.
+/// Finds every file from `folder` upward that the agent would obey. Files in `home`, the user's
+/// home, are the user's own and do not count.
 pub fn scan(adapter: &dyn Adapter, folder: &Path, home: Option<&Path>) -> Vec<Found> {
     let places = places(folder, home);
+    let Some(repository) = adapter.capabilities().repository else {
+        return vec![];
+    };
     let found = places.iter().flat_map(|place| {
         let Place { path, in_checkout } = place;
         let files = at(path, path == folder, |folder| {
-            adapter.repository_files(folder)
+            repository.repository_files(folder)
         });
-        // Flags hold everywhere. Without them Gemini CLI 0.61.0 reads `.env` above a checkout, and OpenCode
-        // 1.18.33 plugins above one that git refuses.
+        // Flags apply everywhere. Without them Gemini CLI 0.61.0 reads `.env` above a checkout, and
+        // OpenCode 1.18.33 plugins above one that git refuses.
         let counts = |found: &Found| *in_checkout || found.file.guard == Guard::Missing;
         files.into_iter().filter(counts)
     });
     found.collect()
 }
 
-/// Finds the definitions beneath `folder` that the agent would take in while it works there. Where there
+/// Finds the definitions below `folder` that the agent would load while it works there. If there
 /// are too many folders, `folder` itself is listed: it cannot be read, and so not be trusted.
 pub fn scan_nested(adapter: &dyn Adapter, folder: &Path) -> Vec<Found> {
-    let Some(name) = adapter.nested_folder() else {
+    let repository = adapter.capabilities().repository;
+    let Some(definitions) = repository.and_then(Repository::nested) else {
         return vec![];
     };
-    let (holders, whole) = nested::holders(folder, name, nested::MOST);
+    let (holders, whole) = nested::holders(folder, definitions.folder, nested::MOST);
     let found = holders.iter();
     let mut found: Vec<Found> = found
-        .flat_map(|path| at(path, false, |folder| adapter.nested_files(folder)))
+        .flat_map(|path| at(path, false, definitions.files))
         .collect();
     if !whole {
         found.push(Found {
@@ -129,18 +133,18 @@ pub fn shortened(effect: &str) -> String {
     }
 }
 
-/// Decides how the repository's configuration counts in a turn with this permission mode. `nested` finds
-/// the files beneath the working folder, which matter only where all others are trusted.
+/// Decides on the effect of the repository's configuration on a turn with this permission mode.
+/// `nested` finds the files below the working folder, which matter only if all others are trusted.
 pub fn standing(
     adapter: &dyn Adapter,
     mode: PermissionMode,
-    contained: Option<Contained>,
+    contained: Option<RepositoryIsolation>,
     mut found: Vec<Found>,
     trust: impl FnOnce() -> TrustList,
     nested: impl FnOnce() -> Vec<Found>,
-) -> Standing {
+) -> RepositoryEffect {
     if found.is_empty() {
-        return Standing::default();
+        return RepositoryEffect::default();
     }
     let trust = trust();
     let trusted = |file: &Found| file.state(&trust) == TrustState::Trusted;
@@ -149,13 +153,14 @@ pub fn standing(
     }
     let states: Vec<TrustState> = found.iter().map(|file| file.state(&trust)).collect();
     if states.iter().all(|state| *state == TrustState::Trusted) {
-        return Standing {
+        return RepositoryEffect {
             config: RepositoryConfig::Obeyed,
-            ..Standing::default()
+            ..RepositoryEffect::default()
         };
     }
-    let held =
-        |file: &Found| file.file.guard == Guard::Flags && contained == Some(Contained::Proven);
+    let held = |file: &Found| {
+        file.file.guard == Guard::Flags && contained == Some(RepositoryIsolation::Proven)
+    };
     let loose = found
         .iter()
         .zip(&states)
@@ -173,7 +178,7 @@ pub fn standing(
     });
     let ignored = found.iter().filter(|file| held(file));
     let skills = ignored.clone().any(|file| file.file.is_skill());
-    Standing {
+    RepositoryEffect {
         config: if skills {
             RepositoryConfig::IgnoredWithSkills
         } else {
@@ -184,15 +189,18 @@ pub fn standing(
     }
 }
 
-/// Reads the memory files that the CLI leaves unread in a run that ignores the repository's
-/// configuration, from the outermost folder inward, as the CLI itself orders them. `cli_home` is the
-/// folder of the CLI's own configuration.
+/// Reads the memory files that the CLI does not read in a run that ignores the repository's
+/// configuration, from the outermost folder inward, as the CLI itself orders them. `cli_home` is
+/// the folder of the CLI's own configuration.
 pub fn unread_memory(
     adapter: &dyn Adapter,
     folder: &Path,
     home: Option<&Path>,
     cli_home: &Path,
 ) -> Memory {
+    let Some(repository) = adapter.capabilities().repository else {
+        return Memory::default();
+    };
     let mut files = vec![];
     let mut left = LONGEST_MEMORY;
     let places = places(folder, home).into_iter();
@@ -200,9 +208,10 @@ pub fn unread_memory(
     let root = places.iter().map(|place| place.path.as_path());
     let root = root.rev().find(|place| place.join(".git").exists());
     for Place { path: place, .. } in &places {
-        // A link may lead within the checkout, not to files that the agent could not read itself.
+        // A link may lead within the checkout, but not to files that the agent could not read
+        // itself.
         let bound = root.unwrap_or(place);
-        for group in adapter.unread_memory(place == folder) {
+        for group in repository.unread_memory(place == folder) {
             let mut existing = group.iter().map(|name| place.join(name));
             let found = existing.find_map(|path| {
                 let real = fs_err::canonicalize(&path).ok()?;
@@ -226,30 +235,30 @@ pub fn unread_memory(
     }
     files.reverse();
     let read = |file: &str| read_file(&cli_home.join(file))?.ok();
-    let own = (!files.is_empty()).then(|| adapter.displaced_memory(&read));
+    let own = (!files.is_empty()).then(|| repository.displaced_memory(&read));
     Memory {
         own: own.flatten(),
         files,
     }
 }
 
-/// A folder whose files a CLI may take for the project's.
+/// Folder whose files a CLI may take for the project's.
 struct Place {
     path: PathBuf,
-    /// False: the folder lies above the outermost checkout.
+    /// False if the folder is above the outermost checkout.
     in_checkout: bool,
 }
 
-/// The working folder and those above it, up to the root. Where the user's home is among them, it and the
-/// folders above it are the user's own, even if the home is itself a checkout. Outside of a checkout every
-/// folder counts as part of one.
+/// Returns the working folder and those above it, up to the root. If the user's home is among them,
+/// it and the folders above it are left out, even if the home is itself a checkout. Outside of a
+/// checkout every folder counts as part of one.
 fn places(folder: &Path, home: Option<&Path>) -> Vec<Place> {
     let home = home.and_then(|home| fs_err::canonicalize(home).ok());
     let above: Vec<&Path> = folder
         .ancestors()
         .filter(|place| place.parent().is_some())
         .collect();
-    // CLIs differ in what they take for a checkout: an empty `.git` stops some of them.
+    // CLIs differ in their definition of a checkout: an empty `.git` stops some of them.
     let root = above.iter().rposition(|place| place.join(".git").exists());
     let count = root.map_or(above.len(), |root| root + 1);
     let places = above.iter().enumerate().map(|(at, place)| Place {
@@ -261,7 +270,7 @@ fn places(folder: &Path, home: Option<&Path>) -> Vec<Place> {
         .collect()
 }
 
-/// Reads a regular file. Returns none if there is none or a folder has its name, and an error for
+/// Reads a regular file. Returns None if there is none or a folder has its name, and an error for
 /// anything else.
 fn read_file(path: &Path) -> Option<ReadFile> {
     match foreign_file::read_regular(path, LARGEST) {

@@ -1,53 +1,53 @@
-//! Puts a session back from a snapshot: fetched and checked beside its place first, then moved there.
+//! Restores a session from a snapshot: fetches and checks it beside its place first, then moves it.
 //!
-//! A manifest is not trusted: its paths are evidence. Where files go is derived anew from what the
-//! adapter says of today's folder.
+//! A manifest is not trusted: its paths are only hints. The places of the files are derived again
+//! from the adapter's rules for the present folder.
 
-mod now;
-mod place;
+mod destination;
+mod on_demand;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Records, SessionAt};
-use rejoin_core::{AgentName, FileMark, Pin, PinId, PinState, SnapshotFact, TurnPlan, Way, decide};
-use rejoin_hub::{TurnRequest, fault, rfc3339};
-use rejoin_store::{Lost, Manifest, ManifestFile, Snapshot, Unusable, Vault};
+use rejoin_core::{FileMark, Pin, PinId, PinState, SessionSource, SnapshotFact, TurnPlan};
+use rejoin_hub::{fault, rfc3339};
+use rejoin_store::{ChunkError, Manifest, ManifestFile, Snapshot, Unusable, Vault};
 
-use crate::apart::apart;
+use crate::atomic_file::{keep_aside, put};
 use crate::error::{Error, Result};
 use crate::folder::make_private;
 use crate::foreign_file;
 use crate::fork::private;
-use crate::look::Looked;
+use crate::inspect::Inspection;
 use crate::marks::{self, Folded};
 use crate::session::Sessions;
-use crate::whole::{keep_aside, put};
+use crate::worker_thread::on_worker;
 
-pub use now::{Now, Unwritten, written_to};
-use place::{hash_of, held_elsewhere, is_plain, logged, place};
+use destination::{hash_of, held_elsewhere, is_plain, logged, place};
+pub use on_demand::{Now, Unwritten, written_to};
 
-/// What is restored waits here, in the folder of the turn.
+/// Folder for restored files, in the folder of the turn.
 const STAGED: &str = "restored";
-/// How far back to look for one of a turn that has not ended.
+/// Number of recent snapshots that are searched for one of an unfinished turn.
 const OPEN: i64 = 4;
 
-/// A snapshot whose bytes are here, checked.
+/// Snapshot whose bytes were fetched and checked.
 #[derive(Debug, Clone)]
 pub struct Staged {
     pub(crate) snapshot: Snapshot,
     pub(crate) manifest: Manifest,
-    /// Its files lie here, by their number; none: they were only looked at.
+    /// Folder with its files, named by their number; None if they were only checked.
     folder: Option<PathBuf>,
-    /// What other snapshots of the session hold: length and hash.
+    /// Length and hash of the session in its other snapshots.
     known: Vec<(u64, String)>,
 }
 
-/// A session that was put back.
+/// Session that was restored.
 pub(crate) struct Restored {
-    /// As it was confirmed then, and where it is now.
+    /// Pin as confirmed in the snapshot, with its present place.
     pub(crate) pin: Pin,
-    /// What lay there before and was kept.
+    /// New name of a file that was in the way and was moved aside.
     pub(crate) aside: Option<String>,
 }
 
@@ -57,43 +57,35 @@ enum Bad {
     Here(io::Error),
 }
 
-impl From<Lost> for Bad {
-    fn from(lost: Lost) -> Self {
+impl From<ChunkError> for Bad {
+    fn from(lost: ChunkError) -> Self {
         match lost {
-            Lost::Missing | Lost::Damaged(_) => Self::Damaged,
-            Lost::WrongKey { .. } => {
+            ChunkError::Missing | ChunkError::Damaged(_) => Self::Damaged,
+            ChunkError::WrongKey { .. } => {
                 Self::Unreachable("there is a snapshot, sealed with a key that is not here")
             }
-            Lost::Elsewhere { .. } => Self::Unreachable(
+            ChunkError::Elsewhere { .. } => Self::Unreachable(
                 "there is a snapshot, but it lies in another place than the one configured here",
             ),
-            Lost::Unavailable(_) => {
+            ChunkError::Unavailable(_) => {
                 Self::Unreachable("there is a snapshot, but where it lies does not answer")
             }
-            Lost::Io(error) => Self::Here(error),
+            ChunkError::Io(error) => Self::Here(error),
         }
     }
 }
 
-impl Looked {
-    /// If it comes to a snapshot, its bytes are fetched and checked now: into `folder`, or for a
-    /// prediction nowhere. The newest that is whole serves.
-    pub async fn check_snapshot(
+impl Inspection {
+    /// Fetches and checks the bytes of the newest complete snapshot: into `folder`, or without
+    /// storing them. Replaces the fact about the snapshot.
+    pub(crate) async fn check_snapshot(
         &mut self,
-        agent: &AgentName,
-        request: &TurnRequest,
-        vault: Option<&Vault>,
+        vault: &Vault,
         folder: Option<&Path>,
     ) -> Result<()> {
-        let plan = decide(&self.situation(agent, request)).plan;
-        let restores = |s: &rejoin_core::TrustedSession| s.way() == Way::Snapshot;
-        let wanted = plan.is_ok_and(|plan| plan.session().is_some_and(restores));
-        let Some(vault) = vault.filter(|_| wanted) else {
-            return Ok(());
-        };
         self.snapshot = SnapshotFact::None;
         let main = |manifest: Manifest| manifest.files.into_iter().next();
-        // One of a turn that ran does not stay.
+        // A snapshot of an unfinished turn will be removed.
         let staying = self.offers.iter().filter(|s| !s.open);
         let whole = staying.filter_map(|s| s.manifest().ok());
         let known: Vec<_> = whole
@@ -128,26 +120,31 @@ impl Looked {
     }
 }
 
-impl Looked {
-    /// Returns the hash of the standing instructions that the planned session holds: the snapshot's
-    /// own if it comes from one, which may be older than the pin.
+impl Inspection {
+    /// Returns the hash of the standing instructions that the planned session holds: for a snapshot
+    /// its own, which may be older than the pin.
     pub(crate) fn instructions_of(&self, plan: &TurnPlan) -> Option<String> {
         let pinned = self.outlook.best().and_then(|c| c.stored.pin.as_ref());
         match (plan.session()?.way(), &self.staged) {
             (
-                Way::Snapshot,
+                SessionSource::Snapshot,
                 Some(Staged {
                     snapshot, manifest, ..
                 }),
             ) => snapshot.pin(manifest, &PinState::Confirmed, 0).instructions,
-            (Way::Snapshot | Way::InPlace | Way::Live | Way::Fork, _) => {
-                pinned?.instructions.clone()
-            }
+            (
+                SessionSource::Snapshot
+                | SessionSource::InPlace
+                | SessionSource::Live
+                | SessionSource::Fork,
+                _,
+            ) => pinned?.instructions.clone(),
         }
     }
 
-    /// Puts a session in its place as it was in the middle of a turn, `mark`: not what was confirmed, but
-    /// what a question was put off in. Says which snapshot it came from; none: there is none.
+    /// Restores a session from the middle of a turn, with the content `mark`: not the confirmed
+    /// state, but the one in which a question was deferred. Returns a description of the snapshot,
+    /// or None if there is no matching one.
     pub(crate) async fn put_back_whole(
         &self,
         pin: PinId,
@@ -160,7 +157,7 @@ impl Looked {
         };
         let found = {
             let mut read = vault.store.read().await.map_err(rejoin_hub::Error::from)?;
-            let found = read.snapshots_of_pin(pin, OPEN).await;
+            let found = read.snapshots().of_pin(pin, OPEN).await;
             found.map_err(rejoin_hub::Error::from)?
         };
         for snapshot in found.into_iter().filter(|s| s.open) {
@@ -195,15 +192,15 @@ impl Looked {
     }
 }
 
-/// Fetches every file of a snapshot and compares it with what was captured. What is staged need not
-/// outlive a crash: it is synced when it is put in its place.
+/// Fetches every file of a snapshot and compares it with its recorded hash. Staged files need not
+/// survive a crash: they are synced when they are put in place.
 async fn stage(
     vault: &Vault,
     snapshot: &Snapshot,
     folder: Option<&Path>,
 ) -> std::result::Result<Manifest, Bad> {
     let manifest = manifest_of(snapshot)?;
-    // What a turn that never ended had added is nobody's answer.
+    // Content that an unfinished turn had added is not part of the conversation.
     let manifest = if snapshot.open {
         manifest.cut_back().ok_or(Bad::Damaged)?
     } else {
@@ -275,7 +272,7 @@ impl Write for Hashed<'_> {
 }
 
 impl Staged {
-    /// For the verdict line.
+    /// Describes the snapshot for the verdict line.
     pub(crate) fn told(&self, moved: bool) -> String {
         let at = rfc3339(self.snapshot.taken_at);
         let time = at.get(11..16).unwrap_or_default();
@@ -283,25 +280,25 @@ impl Staged {
         format!("from snapshot {time} by {}{moved}", self.snapshot.machine)
     }
 
-    /// The session as the snapshot has it, in today's folder: what is written ahead before anything
-    /// is put in its place.
-    pub(crate) fn pin(&self, looked: &Looked, now: &Pin, machine: &str) -> Result<Pin> {
+    /// Returns the pin of the restored session in the present folder. It is written ahead before
+    /// any file is put in place.
+    pub(crate) fn pin(&self, inspection: &Inspection, now: &Pin, machine: &str) -> Result<Pin> {
         let was = self.manifest.files.first();
         let main = was.ok_or_else(|| Error::Internal("a snapshot without a session".into()))?;
         let at = SessionAt {
-            folder: &looked.folder.path,
+            folder: &inspection.folder.path,
             session: &now.session,
             pin: &now.id.to_string(),
         };
-        let read = |file: &str| foreign_file::read_setting(looked.home.join(file));
-        let place = place(looked.adapter, &at, &main.path, &read);
+        let read = |file: &str| foreign_file::read_setting(inspection.home.join(file));
+        let place = place(inspection.adapter, &at, &main.path, &read);
         let path = place.ok_or_else(|| Error::Internal("a session without a place".into()))?;
         let state = PinState::Confirmed;
         let pin = self.snapshot.pin(&self.manifest, &state, now.failures);
         Ok(Pin {
-            folder: looked.folder.clone(),
+            folder: inspection.folder.clone(),
             machine: machine.to_owned(),
-            home: looked.home.display().to_string(),
+            home: inspection.home.display().to_string(),
             files: vec![FileMark {
                 path,
                 length: main.length,
@@ -312,18 +309,22 @@ impl Staged {
         })
     }
 
-    /// Moves its files where the CLI will look: the session itself last, so that where it is, all of
-    /// it is.
-    pub(crate) async fn put_in_place(&self, looked: &Looked, pin: Pin) -> io::Result<Restored> {
-        let (adapter, home) = (looked.adapter, looked.home.clone());
-        let (staged, folder) = (self.clone(), looked.folder.path.clone());
+    /// Moves the files to where the CLI will look for them. The session itself comes last, so that
+    /// it exists only when it is complete.
+    pub(crate) async fn put_in_place(
+        &self,
+        inspection: &Inspection,
+        pin: Pin,
+    ) -> io::Result<Restored> {
+        let (adapter, home) = (inspection.adapter, inspection.home.clone());
+        let (staged, folder) = (self.clone(), inspection.folder.path.clone());
         let work = move || {
             let home = &home;
             staged.put_there(&Sessions { adapter, home }, &folder, pin)
         };
         let large = |file: &ManifestFile| file.length >= foreign_file::LARGE;
         if self.manifest.files.iter().any(large) {
-            return apart(work).await;
+            return on_worker(work).await;
         }
         work()
     }
@@ -342,7 +343,8 @@ impl Staged {
             session: &pin.session,
             pin: &pin.id.to_string(),
         };
-        let parts = adapter.parts(&at);
+        let parts = adapter.capabilities().side_folders;
+        let parts = parts.map_or_else(Vec::new, |folders| folders.parts(&at));
         for (n, file) in self.manifest.files.iter().enumerate().skip(1) {
             let part = parts.iter().find(|(part, _)| *part == file.part);
             let Some((_, folder)) = part.filter(|_| is_plain(&file.path)) else {
@@ -363,14 +365,14 @@ impl Staged {
         let mark = pin.files.pop().ok_or_else(gone)?;
         let target = foreign_file::beneath(home, &mark.path)?;
         let staged = staging.join("0");
-        // What is in the log of a database is not in the file.
+        // Content in the log of a database is not in the file.
         let same = !logged(&target)
             && marks::read_on(home, &mark.path, None, |_| {})
                 .is_ok_and(|here| (here.length, &here.hash) == (mark.length, &mark.hash));
         let mut aside = None;
         if !same {
             let keep = !held_elsewhere(sessions, &mark, &staged, &self.known);
-            aside = keep_aside(&target, adapter.records(), keep)?;
+            aside = keep_aside(&target, adapter.profile().records, keep)?;
             let mode = self.manifest.files.first().map_or(0o600, |file| file.mode);
             put(&staged, &target, mode, false)?;
         }

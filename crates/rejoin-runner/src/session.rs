@@ -1,19 +1,19 @@
-//! A session on this disk, however its CLI keeps it: found, compared, read, taken back.
+//! Session on this disk, in any format that its CLI uses: finds, compares, reads and cuts it back.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Place, Reading, Records, SessionAt};
+use rejoin_agents::{Adapter, Reading, Records, SessionAt, SessionPath};
 use rejoin_core::{FileMark, SessionFact, SessionId};
 
 use crate::foreign_file;
 use crate::fork::private;
 use crate::marks;
 
-mod apart;
 pub(crate) mod database;
+mod worker;
 
-/// The sessions of one CLI beneath its home.
+/// Sessions of one CLI below its home.
 #[derive(Clone, Copy)]
 pub struct Sessions<'a> {
     pub adapter: &'static dyn Adapter,
@@ -21,18 +21,19 @@ pub struct Sessions<'a> {
 }
 
 impl Sessions<'_> {
-    /// Where it lies, beneath the home; none: nowhere, as far as can be seen. Derived anew every
-    /// time: what was recorded is evidence, never input.
+    /// Returns the path of the session below the home, or None if it is not found. The path is
+    /// derived again every time: a recorded path is only a hint, never an input.
     pub fn locate(&self, at: &SessionAt<'_>) -> Option<String> {
         if !self.adapter.is_session_id(at.session) {
             return None;
         }
         match self.adapter.place(at) {
-            Place::At(path) => self.home.join(&path).exists().then_some(path),
-            Place::Find {
+            SessionPath::At(path) => self.home.join(&path).exists().then_some(path),
+            SessionPath::Find {
                 folders,
                 begins,
                 ends,
+                ..
             } => folders
                 .iter()
                 .find_map(|folder| find(self.home, folder, &begins, &ends)),
@@ -40,31 +41,34 @@ impl Sessions<'_> {
     }
 
     pub fn is_database(&self) -> bool {
-        matches!(self.adapter.records(), Records::Database { .. })
+        matches!(self.adapter.profile().records, Records::Database { .. })
     }
 
-    /// Compares with what was confirmed. Reads only what it must.
+    /// Compares the session with its confirmed mark. Reads only the bytes that it must.
     pub fn compare(&self, mark: &FileMark) -> SessionFact {
-        match self.adapter.records() {
+        match self.adapter.profile().records {
             Records::Lines => marks::compare(self.home, mark),
             Records::Database { .. } => database::compare(self.home, mark),
         }
     }
 
-    /// The same of the confirmed bytes alone: whoever goes on with it adds to a file of lines behind
-    /// them, and to a database in its log.
+    /// Compares only the confirmed bytes with the mark: a process that continues the session adds
+    /// to a file of lines after them, and to a database in its log.
     pub fn confirmed(&self, mark: &FileMark) -> SessionFact {
-        match (self.adapter.records(), marks::compare(self.home, mark)) {
+        match (
+            self.adapter.profile().records,
+            marks::compare(self.home, mark),
+        ) {
             (Records::Lines, SessionFact::Changed) => SessionFact::Verified,
             (_, fact) => fact,
         }
     }
 
-    /// Copies those bytes. Fails if they are not there.
+    /// Copies the confirmed bytes. Fails if they are not there.
     pub fn copy_confirmed(&self, mark: &FileMark, to: &Path) -> io::Result<()> {
         marks::copy_confirmed(self.home, mark, private(to)?)?;
         let grown = fs_err::metadata(self.home.join(&mark.path))?.len() > mark.length;
-        match self.adapter.records() {
+        match self.adapter.profile().records {
             Records::Database { .. } if grown => {
                 let text = "it is still being written";
                 Err(io::Error::new(io::ErrorKind::InvalidData, text))
@@ -73,7 +77,7 @@ impl Sessions<'_> {
         }
     }
 
-    /// Leaves nothing in a database but this session.
+    /// Removes everything but this session from a database.
     pub fn leave_alone(
         &self,
         path: &str,
@@ -84,8 +88,8 @@ impl Sessions<'_> {
         database::rewrite(&file, statements, session.as_str()).map(drop)
     }
 
-    /// Reads what was added since `before`, and marks the whole. Fails if what was there has
-    /// changed in a way that cannot be told from damage.
+    /// Reads the entries that were added since `before`, and marks the whole session. Fails if the
+    /// content before has changed in a way that cannot be told from damage.
     pub fn read_on(
         &self,
         path: &str,
@@ -93,7 +97,7 @@ impl Sessions<'_> {
         cursor: Option<&str>,
     ) -> io::Result<(FileMark, Reading)> {
         let mut reader = self.adapter.reader(cursor);
-        let mark = match self.adapter.records() {
+        let mark = match self.adapter.profile().records {
             Records::Lines => marks::read_on(self.home, path, before, |line| reader.line(line))?,
             Records::Database { lines, .. } => {
                 let file = self.home.join(path);
@@ -104,27 +108,28 @@ impl Sessions<'_> {
         Ok((mark, reader.finish()))
     }
 
-    /// Before a run: what cannot be cut back is copied.
+    /// Saves a copy before a run, if the session cannot be cut back otherwise.
     pub fn save(&self, mark: &FileMark, run: &Path) -> io::Result<()> {
-        match self.adapter.records() {
+        match self.adapter.profile().records {
             Records::Lines => Ok(()),
             Records::Database { .. } => database::save(self.home, mark, &saved(run)),
         }
     }
 
-    /// Removes files under the name of a session that hold nothing: a CLI that finds its sessions by
-    /// name may leave one with every run, and they would be taken for it once it is gone.
-    /// `path`: the session itself, if there is one.
+    /// Removes empty files under the name of a session: a CLI that finds its sessions by name may
+    /// leave one with every run, and they would be taken for the session once it is gone. `path` is
+    /// the session itself, if there is one.
     pub fn tidy(&self, at: &SessionAt<'_>, path: Option<&str>) {
-        let Place::Find {
+        let SessionPath::Find {
             folders,
             begins,
             ends,
+            ..
         } = self.adapter.place(at)
         else {
             return;
         };
-        if !self.adapter.leaves_stubs() {
+        if self.adapter.capabilities().repair.is_none() {
             return;
         }
         let file = path.map(|path| self.home.join(path));
@@ -153,13 +158,14 @@ impl Sessions<'_> {
         }
     }
 
-    /// Adds what makes its CLI replay each thing once.
-    pub fn mend(&self, path: &str) -> io::Result<()> {
+    /// Appends lines that make the CLI replay every entry once.
+    pub fn repair(&self, path: &str) -> io::Result<()> {
+        let Some(repair) = self.adapter.capabilities().repair else {
+            return Ok(());
+        };
         let file = self.home.join(path);
-        if let Some(more) = self
-            .adapter
-            .mend(&foreign_file::read_regular(&file, foreign_file::SESSION)?)
-        {
+        let session = foreign_file::read_regular(&file, foreign_file::SESSION)?;
+        if let Some(more) = repair.repair(&session) {
             let mut options = fs_err::OpenOptions::new();
             let mut file = foreign_file::open_to_change(&file, options.append(true))?;
             io::Write::write_all(&mut file, &more)?;
@@ -168,18 +174,18 @@ impl Sessions<'_> {
         Ok(())
     }
 
-    /// Takes a session back to its confirmed bytes. Fails, changing nothing, if they are not there.
+    /// Cuts a session back to its confirmed bytes. Fails, changing nothing, if they are not there.
     pub fn cut_back(&self, mark: &FileMark, run: &Path) -> io::Result<FileMark> {
-        match self.adapter.records() {
+        match self.adapter.profile().records {
             Records::Lines => marks::cut_back(self.home, mark),
             Records::Database { .. } => database::put_back(self.home, mark, &saved(run)),
         }
     }
 
-    /// Does to a session what must be done before its CLI goes on with it (some take what lies in the
-    /// future for their newest message). Now is in milliseconds since 1970.
+    /// Prepares a session for its CLI (some take a message with a time in the future for the newest
+    /// one). `now` is in milliseconds since 1970.
     pub fn make_ready(&self, mark: FileMark, now: i64) -> io::Result<FileMark> {
-        let Records::Database { ready, .. } = self.adapter.records() else {
+        let Records::Database { ready, .. } = self.adapter.profile().records else {
             return Ok(mark);
         };
         let path = self.home.join(&mark.path);
@@ -189,7 +195,7 @@ impl Sessions<'_> {
         }
     }
 
-    /// Tells a session that says itself where it belongs that this is its folder.
+    /// Records the folder in a session that names its own folder.
     pub fn rewrite(
         &self,
         mark: FileMark,
@@ -208,7 +214,7 @@ pub(crate) fn saved(run: &Path) -> PathBuf {
     run.join("session.saved")
 }
 
-/// The first file by name in a folder, of which parts may be `*`.
+/// Returns the first file by name in a folder, whose path may contain `*`.
 fn find(home: &Path, folder: &str, begins: &str, ends: &str) -> Option<String> {
     folders(home, folder).into_iter().find_map(|folder| {
         let name = named(&home.join(&folder), begins, ends)
@@ -218,7 +224,7 @@ fn find(home: &Path, folder: &str, begins: &str, ends: &str) -> Option<String> {
     })
 }
 
-/// The folders beneath a home that are meant by one of which parts may be `*`.
+/// Returns the folders below a home that match a pattern, in which `*` stands for one name.
 pub(crate) fn folders(home: &Path, pattern: &str) -> Vec<String> {
     let Some((before, after)) = pattern.split_once("/*") else {
         return vec![pattern.to_owned()];
@@ -229,7 +235,7 @@ pub(crate) fn folders(home: &Path, pattern: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names in a folder that begin and end so, in order.
+/// Returns the names in a folder with this beginning and end, sorted.
 pub(crate) fn named(folder: &Path, begins: &str, ends: &str) -> Vec<String> {
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
     let is_it = |name: &String| {
@@ -266,7 +272,7 @@ mod tests {
         assert_eq!(found("a/*/c", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
         assert_eq!(found("a/y/*", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
         assert_eq!(found("a/*/*", "s-3", "-id.l").unwrap(), "a/y/c/s-3-id.l");
-        // Beginning and end do not overlap.
+        // Beginning and end must not overlap.
         assert_eq!(found("a/y/d", "s-", "-id.l"), None);
         assert_eq!(found("a/z/c", "s-", "-id.l"), None);
     }

@@ -1,182 +1,174 @@
-//! What a finished run leaves behind: the session read and confirmed, or cut back to what it was;
-//! the turn's own cost; one report for the hub.
+//! Settles a finished run: reads its session and confirms it or cuts it back, computes the turn's
+//! own cost, and builds one report for the hub.
 
-mod books;
-mod put_off;
-mod run;
+mod cost;
+mod deferral;
+mod session;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use rejoin_agents::{Adapter, EndCause, Ran};
-use rejoin_core::{Class, Failure, Outcome, PinEffect, ToolNote, TurnStatus};
+use rejoin_agents::{EndCause, RunReport};
+use rejoin_core::{Class, Context, Failure, Outcome, PinEffect, ToolNote, TurnStatus};
 use rejoin_hub::{AttemptPlan, Claimed, LOCAL_ONLY, PinEnd, Settled, fault};
-use rejoin_store::{Attempt, TurnRecord};
+use rejoin_store::TurnRecord;
 
-use self::run::Run;
+use self::session::FinishedRun;
 use crate::config::ModelConfig;
 use crate::error::Error;
-use crate::leftovers;
-use crate::pump::Pumped;
-use crate::shim::{END, End};
-use crate::warm::Host;
+use crate::pump::RunEnd;
+use crate::run::Run;
+use crate::shim::{END, ShimEnd};
+use crate::stray_processes;
+use crate::warm::WarmProcess;
 
-pub(crate) use put_off::{PutOff, ended, put_off};
+pub(crate) use deferral::{Deferral, read_deferral, settle_unfinished};
 
-/// A process that stays up may write to its session a moment after its last word (2.1.325: 0.1 s).
-const WRITES_WITHIN: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// A run, as it was written ahead.
-pub(crate) struct Written<'a> {
-    pub adapter: &'static dyn Adapter,
-    pub attempt: &'a Attempt,
-    pub plan: &'a AttemptPlan,
-    pub record: TurnRecord,
-    /// Of the run, with what was saved for it.
-    pub folder: &'a Path,
-    /// What the user says of models.
-    pub models: &'a BTreeMap<String, ModelConfig>,
-}
-
-/// Everything but the refusal of a session, which is retried first.
+/// Settles every end of a run that counts: confirms its session or cuts it back, and reports what
+/// the turn did and cost.
 pub(crate) async fn settle(
-    claimed: &Claimed,
-    written: Written<'_>,
-    pumped: Pumped,
+    run: &Run<'_>,
+    end: RunEnd,
     machine: &str,
-    host: Option<&Host>,
+    models: &BTreeMap<String, ModelConfig>,
+    host: Option<&WarmProcess>,
 ) -> Settled {
-    let Written {
-        adapter,
-        attempt,
-        plan,
-        mut record,
-        folder,
-        models,
-    } = written;
-    let Pumped {
+    let RunEnd {
         mut ran,
         cause,
         leftovers,
         kept,
-        deferred: _,
-    } = pumped;
-    if let Some(so_far) = &plan.so_far {
-        put_off::join(&mut ran, so_far);
+        ..
+    } = end;
+    let so_far = run.plan.so_far.as_ref();
+    if let Some(so_far) = so_far {
+        deferral::join(&mut ran, so_far);
     }
-    let mut run = Run {
-        adapter,
-        attempt,
-        plan,
-        ran: &ran,
-        folder,
-        models,
-        rests: host.is_some(),
-        read: Err("it was not read".into()),
-    };
-    run.read = run.read().await;
+    let mut finished = FinishedRun::new(run, &ran, models, host.is_some()).await;
     if let Some(host) = host {
-        let since = Instant::now();
-        while run.confirm(machine).await.is_err() && run.rests {
-            if since.elapsed() > WRITES_WITHIN {
-                // What it still holds back it writes when it ends.
-                host.end().await;
-                run.rests = false;
-            } else {
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-            run.read = run.read().await;
-        }
+        finished.wait_for_writes(host, machine).await;
     }
-    record.tools_run = tools_run(&ran);
+    let (denied, unseen) = (finished.denied(), finished.unseen());
+    let mut record = finished.record(denied.len(), unseen.len());
     record.leftovers = leftovers;
-    record.session_id = run.session().map(ToString::to_string);
-    let denied = run.denied();
-    let unseen = run.unseen();
-    record.tools_run += unseen.len() as u64;
-    note(&mut record, denied.len(), run.compacted(), kept);
-    if run.compacted() {
-        record.sent.summarised = run.summarised().min(record.sent.resumed);
-    }
-    let mut context = run.context();
-    let (status, pin) = match &ran.outcome {
-        Outcome::Succeeded => match run.confirm(machine).await {
-            Ok(pin) => {
-                context = pin.context;
-                (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin)))
-            }
-            Err(why) => {
-                record.notes.push(format!(
-                    "not recorded by {}: {why}; the next turn is told again",
-                    claimed.turn.agent
-                ));
-                // A fork that cannot be confirmed would be made again with every turn.
-                let effect = if plan.forked.is_some() {
-                    PinEffect::Count
-                } else {
-                    PinEffect::Keep
-                };
-                (TurnStatus::Succeeded, run.take_back(effect).await)
-            }
-        },
-        Outcome::Failed(failure) => (
-            TurnStatus::Failed,
-            run.take_back(failure.class.on_session()).await,
-        ),
-        Outcome::Cancelled => (TurnStatus::Cancelled, run.take_back(PinEffect::Keep).await),
-        Outcome::Lost(_) => (TurnStatus::Lost, run.take_back(PinEffect::Keep).await),
-    };
-    run.tidy();
+    note_leftovers(&mut record, kept);
+    let (status, pin) = finished.confirm_or_take_back(machine, &mut record).await;
+    finished.tidy();
     fault::point("after_read");
     let mut settled = Settled {
         status,
         answer: (status == TurnStatus::Succeeded).then(|| ran.text.clone()),
         error: ran.outcome.failure().cloned(),
         trail: trail(&ran, &unseen, status),
-        cost: run.cost(cause),
-        model: run.model(),
-        usage: run.usage(),
-        context,
+        cost: finished.cost(cause),
+        model: finished.model(),
+        usage: finished.usage(),
+        context: finished.context_after(&pin),
         denied: serde_json::to_value(&denied).unwrap_or_default(),
         saved: LOCAL_ONLY.into(),
         snapshot: None,
         unsaved: None,
-        attempt: Some(attempt.n),
-        ended_at: ended_at(folder),
-        // Of a turn that was put off, this run is only a part.
-        ran_ms: plan.so_far.is_none().then(|| ran_ms(folder)).flatten(),
+        attempt: Some(run.attempt.n),
+        ended_at: ended_at(&run.folder),
+        // If the turn was deferred before, this run is only a part of it.
+        ran_ms: so_far.is_none().then(|| ran_ms(&run.folder)).flatten(),
         record,
-        outside: run.said_by_others(&pin),
+        outside: finished.said_by_others(&pin),
         pin,
     };
-    if let Some(so_far) = &plan.so_far {
-        put_off::add(&mut settled, so_far);
+    if let Some(so_far) = so_far {
+        deferral::add(&mut settled, so_far);
     }
     settled
 }
 
-/// Returns when a run ended by its folder, in microseconds since 1970: when its shim said so, else when it
-/// printed last.
+impl FinishedRun<'_> {
+    /// Completes the record of the run by its result. `denied` and `unseen` count tool calls.
+    fn record(&self, denied: usize, unseen: usize) -> TurnRecord {
+        let mut record = TurnRecord {
+            tools_run: tools_run(self.ran) + unseen as u64,
+            session_id: self.session().map(ToString::to_string),
+            ..self.run.record.clone()
+        };
+        match denied {
+            0 => {}
+            1 => record.notes.push("1 tool denied".into()),
+            n => record.notes.push(format!("{n} tools denied")),
+        }
+        if self.compacted() {
+            record.notes.push("compacted by the agent".into());
+            record.sent.summarised = self.summarised().min(record.sent.resumed);
+        }
+        record
+    }
+
+    /// Returns how full the session is after the turn.
+    fn context_after(&self, end: &PinEnd) -> Option<Context> {
+        match end {
+            PinEnd::Confirm(pin) => pin.context,
+            PinEnd::None
+            | PinEnd::Untouched(_)
+            | PinEnd::PutBack { .. }
+            | PinEnd::Retire { .. }
+            | PinEnd::Lost { .. } => self.context(),
+        }
+    }
+
+    /// Confirms the session of a success. After any other end, or if the session does not hold the
+    /// turn, cuts it back or retires it.
+    async fn confirm_or_take_back(
+        &self,
+        machine: &str,
+        record: &mut TurnRecord,
+    ) -> (TurnStatus, PinEnd) {
+        let (status, effect) = match &self.ran.outcome {
+            Outcome::Succeeded => match self.confirm(machine).await {
+                Ok(pin) => return (TurnStatus::Succeeded, PinEnd::Confirm(Box::new(pin))),
+                Err(why) => {
+                    record.notes.push(format!(
+                        "not recorded by {}: {why}; the next turn is told again",
+                        self.run.claimed.turn.agent
+                    ));
+                    // A fork that cannot be confirmed would otherwise be made again with every
+                    // turn.
+                    let effect = if self.run.plan.forked.is_some() {
+                        PinEffect::Count
+                    } else {
+                        PinEffect::Keep
+                    };
+                    (TurnStatus::Succeeded, effect)
+                }
+            },
+            Outcome::Failed(failure) => (TurnStatus::Failed, failure.class.on_session()),
+            Outcome::Cancelled => (TurnStatus::Cancelled, PinEffect::Keep),
+            Outcome::Lost(_) => (TurnStatus::Lost, PinEffect::Keep),
+        };
+        (status, self.take_back(effect).await)
+    }
+}
+
+/// Returns the time at which a run ended, in microseconds since 1970: the time of the shim's
+/// `end.json`, or of the last output.
 fn ended_at(folder: &Path) -> Option<i64> {
     let written = |name: &str| written_at(folder, name);
     written(END).or_else(|| written("out").max(written("err")))
 }
 
 fn ran_ms(folder: &Path) -> Option<u64> {
-    End::load(folder).ok().flatten()?.ran_ms
+    ShimEnd::load(folder).ok().flatten()?.ran_ms
 }
 
-/// Returns when a file of a run was last written, in microseconds since 1970.
+/// Returns the time at which a file of a run was last written, in microseconds since 1970.
 fn written_at(folder: &Path, name: &str) -> Option<i64> {
     let meta = fs_err::metadata(folder.join(name)).ok()?;
     Some(meta.mtime().saturating_mul(1_000_000) + meta.mtime_nsec() / 1000)
 }
 
-/// What the next turn must know the tools did; in an unanswered one also what was only started.
-fn trail(ran: &Ran, unseen: &[ToolNote], status: TurnStatus) -> Vec<ToolNote> {
+/// Returns the tool calls that the next turn must know about: finished ones and, if the turn was
+/// not answered, also those that were only started. Calls that were withheld never ran and are left
+/// out.
+fn trail(ran: &RunReport, unseen: &[ToolNote], status: TurnStatus) -> Vec<ToolNote> {
     let worth_telling = |note: &ToolNote| note.finished || status != TurnStatus::Succeeded;
     let mut all: Vec<ToolNote> = ran.trail.iter().chain(unseen).cloned().collect();
     for never_ran in &ran.withheld {
@@ -188,8 +180,8 @@ fn trail(ran: &Ran, unseen: &[ToolNote], status: TurnStatus) -> Vec<ToolNote> {
     all.into_iter().filter(worth_telling).collect()
 }
 
-/// Counts the calls that began. A call that waited for a person to the end did not.
-fn tools_run(ran: &Ran) -> u64 {
+/// Counts the calls that began. A call that waited for a person until the end did not begin.
+fn tools_run(ran: &RunReport) -> u64 {
     ran.tools_run.saturating_sub(ran.withheld.len() as u64)
 }
 
@@ -197,65 +189,46 @@ fn is_same(one: &ToolNote, other: &ToolNote) -> bool {
     (&one.tool, &one.subject) == (&other.tool, &other.subject)
 }
 
-/// Retried once, and only if no tool ran (promise 4).
-pub(crate) async fn refused_cleanly(
-    adapter: &'static dyn Adapter,
-    attempt: &Attempt,
-    plan: &AttemptPlan,
-    folder: &Path,
-    ran: &Ran,
-) -> bool {
-    if !(ran.refused || never_forked(plan, ran)) || ran.tools_run > 0 {
+/// Returns true if the CLI refused the session, or could not fork it, and no tool ran. Only then is
+/// the turn retried, once (promise 4).
+pub(crate) async fn refused_cleanly(run: &Run<'_>, ran: &RunReport) -> bool {
+    if !(ran.refused || never_forked(&run.plan, ran)) || ran.tools_run > 0 {
         return false;
     }
-    let mut run = Run {
-        adapter,
-        attempt,
-        plan,
-        ran,
-        folder,
-        models: &BTreeMap::new(),
-        rests: false,
-        read: Err("it was not read".into()),
-    };
-    run.read = run.read().await;
-    run.unseen().is_empty() && !run.did_elsewhere().await
+    let models = BTreeMap::new();
+    let finished = FinishedRun::new(run, ran, &models, false).await;
+    finished.unseen().is_empty() && !finished.did_elsewhere().await
 }
 
-/// A CLI that does not know how to fork complains of its arguments and opens no session.
-fn never_forked(plan: &AttemptPlan, ran: &Ran) -> bool {
+/// Returns true if the CLI does not support forking: it complains about its arguments and opens no
+/// session.
+fn never_forked(plan: &AttemptPlan, ran: &RunReport) -> bool {
     let complained =
         |failure: &Failure| matches!(failure.class, Class::NotStarted | Class::Unknown);
     plan.forked.is_some() && ran.session.is_none() && ran.outcome.failure().is_some_and(complained)
 }
 
-/// Ends what a shim that was killed could not end any more.
-pub(crate) fn clear_away(claimed: &Claimed, pumped: &mut Pumped) -> Result<(), Error> {
-    if pumped.cause != EndCause::Unseen {
+/// Ends the processes that a killed shim could not end any more, unless the turn may keep them.
+pub(crate) fn kill_strays(claimed: &Claimed, end: &mut RunEnd) -> Result<(), Error> {
+    if end.cause != EndCause::Unseen {
         return Ok(());
     }
     let turn = claimed.turn.id.to_string();
-    let left = leftovers::marked(&turn);
-    pumped.leftovers = left
+    let left = stray_processes::marked(&turn);
+    end.leftovers = left
         .iter()
         .map(|l| format!("{} {}", l.pid, l.command))
         .collect();
-    pumped.kept = claimed.request.keep_background && pumped.ran.outcome == Outcome::Succeeded;
-    if !pumped.kept {
-        leftovers::end_marked(&turn).map_err(Error::io("ending what the turn left running"))?;
+    end.kept = claimed.request.keep_background && end.ran.outcome == Outcome::Succeeded;
+    if !end.kept {
+        stray_processes::end_marked(&turn)
+            .map_err(Error::io("ending what the turn left running"))?;
     }
     Ok(())
 }
 
-fn note(record: &mut TurnRecord, denied: usize, compacted: bool, kept: bool) {
-    match denied {
-        0 => {}
-        1 => record.notes.push("1 tool denied".into()),
-        n => record.notes.push(format!("{n} tools denied")),
-    }
-    if compacted {
-        record.notes.push("compacted by the agent".into());
-    }
+/// Notes the processes that the turn left running.
+fn note_leftovers(record: &mut TurnRecord, kept: bool) {
     let text = match (record.leftovers.len(), kept) {
         (0, _) => return,
         (1, true) => "1 process is left running".into(),

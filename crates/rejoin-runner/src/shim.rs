@@ -1,27 +1,27 @@
-//! The shim: the small process under which one run of an agent CLI hangs.
+//! The shim: the small process under which one run of an agent CLI lives.
 //!
-//! It is no part of any rejoin that can be restarted, so a turn goes on when the daemon or the
-//! terminal that began it dies. It starts the CLI with its output going into spool files, holds
-//! its stdin, takes orders over a socket, keeps the limits, and ends what the CLI left running.
-//! It has no runtime, and no threads but for the moment in which it starts the CLI behind a wall
-//! ([`crate::wall`]): hundreds of them must cost next to nothing.
+//! It is independent of every rejoin process that can be restarted, so a turn continues when the
+//! daemon or the terminal that began it dies. It starts the CLI with its output going into spool
+//! files, holds its stdin, takes orders over a socket, enforces the limits, and ends the processes
+//! that the CLI left running. It has no async runtime, and no threads except while it starts the CLI
+//! behind a wall ([`crate::wall`]): hundreds of shims must cost next to nothing.
 //!
-//! The turn's folder holds `spec.json` (what to run), `begin` (it has begun), `cli.json` (the
-//! process), `out` and `err` (spools), `s` (the socket) and at last `end.json`.
+//! The turn's folder holds `spec.json` (the run), `begin` (the claim on it), `cli.json` (the process),
+//! `out` and `err` (spools), `s` (the socket) and at last `end.json`.
 
 mod begin;
-mod brake;
-mod door;
-mod early;
 mod order;
+mod prespawn;
 mod reap;
+mod release_pages;
 mod scan;
+mod socket;
 mod spec;
 mod spools;
 mod stdin;
 mod sweep;
 mod terminal;
-mod trim;
+mod termination;
 mod turn;
 
 use std::ffi::{CString, OsStr};
@@ -40,8 +40,8 @@ use nix::unistd::{chdir, close, dup2_stderr, dup2_stdin, dup2_stdout, fchdir, pi
 
 use crate::holder::Holder;
 use crate::process::{Group, c_string, environment, launch, tree};
-use door::{Door, SOCKET};
-use reap::Ended;
+use reap::ChildEnd;
+use socket::{SOCKET, Socket};
 use spools::Spools;
 use stdin::Stdin;
 use sweep::Policy;
@@ -49,15 +49,16 @@ use terminal::Terminal;
 use turn::Turn;
 
 pub use begin::{Begun, begun, void};
-pub(crate) use early::{LATER, Told};
 pub(crate) use order::{Grew, KNOWS_KEYS, KNOWS_LEASES, Reply};
 pub use order::{Hello, Order};
-pub use spec::{END, End, Leftover, Spec, Why};
+pub(crate) use prespawn::{LATER, RunAssignment};
+pub use spec::{END, Leftover, ShimEnd, Spec, StopReason};
 
-/// Exit code of a shim that came second: the run was begun or voided by somebody else.
+/// Exit code of a shim that came second: another process began or voided the run.
 pub const ALREADY_BEGUN: i32 = 75;
 
-/// How long, and how often, the shim tries to write `end.json`; on a full disk longer and less often.
+/// Time for which, and interval in which, the shim tries to write `end.json`; on a full disk it
+/// tries longer and less often.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 const DISK: Duration = Duration::from_hours(24);
@@ -66,8 +67,8 @@ const DISK_PAUSE: Duration = Duration::from_millis(500);
 /// Runs the turn in `folder`, or in the one that is named on stdin later (`-`), and returns the exit
 /// code; 0 means that `end.json` is written, or that no turn was named.
 ///
-/// To be called first thing in `main`: it takes over the whole process, closes every descriptor
-/// that is open and changes session, signals and working folder.
+/// Must be called first in `main`: it takes over the whole process, closes every descriptor that is
+/// open and changes session, signals and working folder.
 pub fn main(folder: &Path) -> i32 {
     live(folder).unwrap_or(1)
 }
@@ -77,7 +78,7 @@ fn live(folder: &Path) -> io::Result<i32> {
     setsid().ok();
     close_strangers(&signals);
     let mut line = if folder == Path::new(LATER) {
-        Some(early::line()?)
+        Some(prespawn::line()?)
     } else {
         None
     };
@@ -85,7 +86,7 @@ fn live(folder: &Path) -> io::Result<i32> {
     set_child_subreaper(true)?;
     let mut vars: Vec<_> = std::env::vars_os().collect();
     if let Some(line) = &mut line {
-        let Some(told) = Told::hear(line)? else {
+        let Some(told) = RunAssignment::hear(line)? else {
             return Ok(0);
         };
         chdir(&told.folder)?;
@@ -99,22 +100,22 @@ fn live(folder: &Path) -> io::Result<i32> {
     if !begin::begin(here)? {
         return Ok(ALREADY_BEGUN);
     }
-    // Clients see us hang up when the door falls shut: after `end.json`.
+    // Clients see us hang up when the socket is dropped, which is after `end.json` is written.
     let (mut end, policy, _open) = match start(here, &signals, &env, line) {
         Ok((turn, keep_background)) => {
             let since = rejoin_hub::Clock.since_boot();
-            let (ended, why, door, spools) = turn.run();
+            let (ended, why, socket, spools) = turn.run();
             let ran = rejoin_hub::Clock.since_boot().saturating_sub(since);
-            // A turn that was cancelled or cut off keeps nothing.
-            let keep = keep_background && why == Why::Exited;
+            // A turn that was cancelled or cut off keeps no background processes.
+            let keep = keep_background && why == StopReason::Exited;
             let policy = if keep { Policy::Keep } else { Policy::Kill };
-            let end = End {
+            let end = ShimEnd {
                 ran_ms: u64::try_from(ran.as_millis()).ok(),
                 ..ended_so(ended, why)
             };
-            (end, policy, Some((door, spools)))
+            (end, policy, Some((socket, spools)))
         }
-        Err(error) => (End::not_started(&error), Policy::Kill, None),
+        Err(error) => (ShimEnd::not_started(&error), Policy::Kill, None),
     };
     sweep::sweep(&signals, policy, &mut end);
     write_end(&end)?;
@@ -122,7 +123,8 @@ fn live(folder: &Path) -> io::Result<i32> {
     Ok(0)
 }
 
-/// Signals are read from a descriptor. SIGHUP is taken and thrown away: no terminal ends a turn.
+/// Blocks the signals that are read from a descriptor instead. SIGHUP is read and ignored: no
+/// terminal ends a turn.
 fn block_signals() -> io::Result<SignalFd> {
     let signals: SigSet = [
         Signal::SIGCHLD,
@@ -139,7 +141,8 @@ fn block_signals() -> io::Result<SignalFd> {
     )?)
 }
 
-/// Closes what the caller left open for us by mistake: a pipe held here would never end there.
+/// Closes descriptors that the caller left open by mistake: a pipe that is held here would never
+/// end there.
 fn close_strangers(signals: &SignalFd) {
     let Ok(entries) = fs_err::read_dir("/proc/self/fd") else {
         return;
@@ -168,7 +171,7 @@ fn silence() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts the CLI; also tells whether what it leaves running may live.
+/// Starts the CLI. The flag is true if the processes that it leaves running may live.
 fn start<'a>(
     folder: &Path,
     signals: &'a SignalFd,
@@ -176,7 +179,7 @@ fn start<'a>(
     line: Option<UnixStream>,
 ) -> io::Result<(Turn<'a>, bool)> {
     let mut spec = Spec::load(folder)?;
-    let mut door = Door::open()?;
+    let mut socket = Socket::open()?;
     let spools = Spools::create(Instant::now())?;
     let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
     let (terminal, slave) = if spec.pty {
@@ -188,15 +191,15 @@ fn start<'a>(
     let out = slave.as_ref().map_or(out, AsRawFd::as_raw_fd);
     let cli = start_cli(&spec, env, [theirs.as_raw_fd(), out, err])?;
     drop((theirs, slave));
-    // Whoever told us what to run is with us from the start.
-    door.admit(line, cli);
+    // The client that named the run is connected from the start.
+    socket.admit(line, cli);
     raise_oom_score(cli);
     if let Ok(holder) = Holder::of(cli).and_then(|it| Ok(serde_json::to_vec(&it)?)) {
         spec::put(&folder.join("cli.json"), &holder).ok();
     }
     let stdin = Stdin::new(ours, std::mem::take(&mut spec.stdin), spec.hold_stdin)?;
     Ok((
-        Turn::new(&spec, cli, signals, stdin, spools, door).showing(terminal),
+        Turn::new(&spec, cli, signals, stdin, spools, socket).showing(terminal),
         spec.keep_background,
     ))
 }
@@ -214,7 +217,8 @@ fn start_cli(spec: &Spec, env: &[CString], stdio: [RawFd; 3]) -> io::Result<i32>
     let home = fs_err::File::open(".")?.into_file();
     chdir(&spec.dir)
         .map_err(|error| io::Error::other(format!("folder {}: {error}", spec.dir.display())))?;
-    // The path was resolved when the folder was checked: a link that took its place leads elsewhere.
+    // The path was resolved when the folder was checked: a link that has replaced it leads
+    // elsewhere.
     let entered = std::env::current_dir();
     let started = match entered {
         Ok(entered) if entered == spec.dir => {
@@ -236,7 +240,8 @@ fn start_cli(spec: &Spec, env: &[CString], stdio: [RawFd; 3]) -> io::Result<i32>
     }
 }
 
-/// If memory runs out, let it be the CLI that goes, not the one who can tell about it.
+/// Raises the CLI's OOM score: if memory runs out, the kernel kills the CLI and not the shim, which
+/// can report it.
 fn raise_oom_score(cli: i32) {
     let own = fs_err::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let score = own.trim().parse().unwrap_or(0) + 200;
@@ -247,23 +252,23 @@ fn raise_oom_score(cli: i32) {
     .ok();
 }
 
-fn ended_so(ended: Ended, why: Why) -> End {
+fn ended_so(ended: ChildEnd, why: StopReason) -> ShimEnd {
     let (code, signal) = match ended {
-        Ended::Code(code) => (Some(code), None),
-        Ended::Signal(signal) => (None, Some(signal)),
-        Ended::Unseen => (None, None),
+        ChildEnd::Code(code) => (Some(code), None),
+        ChildEnd::Signal(signal) => (None, Some(signal)),
+        ChildEnd::Unseen => (None, None),
     };
-    End {
+    ShimEnd {
         code,
         signal,
         why,
-        ..End::default()
+        ..ShimEnd::default()
     }
 }
 
-/// Writes `end.json`, as the last step. A full disk may get room again: it is waited for, because
-/// without this file nobody knows how the turn ended.
-fn write_end(end: &End) -> io::Result<()> {
+/// Writes `end.json` as the last step. Waits for room on a full disk, because without this file the
+/// end of the turn is unknown.
+fn write_end(end: &ShimEnd) -> io::Result<()> {
     let text = serde_json::to_vec(end)?;
     let since = Instant::now();
     loop {

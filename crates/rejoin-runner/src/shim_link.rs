@@ -15,21 +15,22 @@ use tokio::time::timeout;
 
 use crate::shim::{Grew, Hello, Order, Reply};
 
-/// A connection to a living shim. While there is one, a held stdin is not orphaned.
+/// Connection to a live shim. While it exists, a held stdin is not orphaned.
 #[derive(Debug)]
 pub struct ShimLink {
     stream: UnixStream,
-    /// Read but not yet taken apart.
+    /// Bytes that are read but not yet split into lines.
     input: Vec<u8>,
     hello: Hello,
-    /// An answer is owed for an order that was given up: nothing can be matched any more.
+    /// True if an order was dropped before its answer came: later answers cannot be matched any
+    /// more.
     broken: bool,
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl ShimLink {
-    /// Connects to the shim of the turn in `folder`; `None` if nobody listens there.
+    /// Connects to the shim of the turn in `folder`. Returns None if no process listens there.
     pub async fn connect(folder: &Path) -> io::Result<Option<Self>> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let stream = match open(folder, flags, Mode::empty()) {
@@ -44,7 +45,8 @@ impl ShimLink {
         Self::greet(stream).await
     }
 
-    /// The connection to a shim that was started early; `None` if it went without a word.
+    /// Uses the connection to a shim that was started early. Returns None if the shim exited
+    /// without a hello.
     pub(crate) async fn adopt(stream: std::os::unix::net::UnixStream) -> io::Result<Option<Self>> {
         stream.set_nonblocking(true)?;
         Self::greet(UnixStream::from_std(stream)?).await
@@ -80,7 +82,7 @@ impl ShimLink {
         self.hello
     }
 
-    /// Gives an order and waits for the answer. An order dropped half-way breaks the link.
+    /// Sends an order and waits for the answer. An order that is dropped half-way breaks the link.
     pub async fn order(&mut self, order: Order) -> io::Result<()> {
         if std::mem::replace(&mut self.broken, true) {
             return Err(io::Error::new(
@@ -109,7 +111,7 @@ impl ShimLink {
     /// Resolves when there is more to read in the spools, or when the shim has hung up, which it
     /// does after `end.json` (or when it dies).
     ///
-    /// Can be dropped and called again.
+    /// Cancel safe: can be dropped and called again.
     pub async fn news(&mut self) -> News {
         loop {
             while let Some(line) = self.line() {
@@ -142,7 +144,7 @@ impl ShimLink {
     }
 }
 
-/// What a shim says unasked.
+/// Notification from a shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     Grew,
@@ -153,7 +155,7 @@ fn is_news(line: &[u8]) -> bool {
     serde_json::from_slice::<Grew>(line).is_ok()
 }
 
-/// Through the open folder: the path of the socket may be too long for an address.
+/// Connects through the open folder: the path of the socket may be too long for an address.
 async fn dial(folder: &OwnedFd) -> io::Result<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}/s", folder.as_raw_fd())).await
 }

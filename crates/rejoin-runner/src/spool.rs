@@ -1,25 +1,25 @@
-//! Reads spool files line by line from a remembered offset, and waits for them to grow.
+//! Reads spool files line by line from a remembered offset.
 //!
-//! A reader sees each line exactly once across any number of restarts: what it hands out carries
-//! the offset behind it, and half a line is not handed out until it is known that it stays half.
+//! A reader sees each line exactly once across any number of restarts: every line carries the
+//! offset after it, and an incomplete line is returned only when the file will not grow any more.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A complete line.
+/// Complete line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// Without the newline; at most `SpoolReader::LONGEST`.
     pub bytes: Vec<u8>,
-    /// Offset behind the newline: where a new reader goes on.
+    /// Offset after the newline, at which a new reader continues.
     pub end: u64,
-    /// How many bytes of a line that was too long are missing at the end of `bytes`.
+    /// Number of bytes of a line that was too long which are missing at the end of `bytes`.
     pub skipped: u64,
 }
 
-/// The last line, cut off: whoever wrote it died.
+/// Incomplete last line: its writer died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Torn {
     pub bytes: Vec<u8>,
@@ -28,14 +28,14 @@ pub struct Torn {
     pub skipped: u64,
 }
 
-/// What is found in a spool that will not grow any more.
+/// Part of a spool that will not grow any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Line(Line),
     Torn(Torn),
 }
 
-/// Reads one spool file. The file need not exist yet.
+/// Reader of one spool file. The file need not exist yet.
 #[derive(Debug)]
 pub struct SpoolReader {
     path: PathBuf,
@@ -47,7 +47,7 @@ pub struct SpoolReader {
     line: Vec<u8>,
     skipped: u64,
     block: Box<[u8]>,
-    /// What of `block` is read but not yet looked at.
+    /// Part of `block` that is read but not yet examined.
     fresh: std::ops::Range<usize>,
 }
 
@@ -57,7 +57,7 @@ impl SpoolReader {
     /// Longest line that is kept whole.
     pub const LONGEST: usize = 32 * 1024 * 1024;
 
-    /// Begins at `offset`, which is 0 or the `end` of a line.
+    /// Creates a reader that begins at `offset`, which is 0 or the `end` of a line.
     pub fn new(path: &Path, offset: u64) -> Self {
         Self {
             path: path.to_owned(),
@@ -71,12 +71,12 @@ impl SpoolReader {
         }
     }
 
-    /// The offset behind the last line handed out.
+    /// Returns the offset after the last line that was returned.
     pub fn offset(&self) -> u64 {
         self.start
     }
 
-    /// The next complete line; `None` if there is none yet.
+    /// Returns the next complete line, or None if there is none yet.
     pub fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
             let bytes = self.block.get(self.fresh.clone()).unwrap_or_default();
@@ -106,7 +106,8 @@ impl SpoolReader {
         }
     }
 
-    /// Like `next_line`, for when nothing will be written any more: hands out the torn rest too.
+    /// Returns the next piece of a file that will not grow any more: complete lines, then the
+    /// incomplete rest.
     pub fn finish(&mut self) -> io::Result<Option<Piece>> {
         if let Some(line) = self.next_line()? {
             return Ok(Some(Piece::Line(line)));

@@ -1,7 +1,7 @@
-//! The files of repositories that the user trusts: the path and the hash of each.
+//! Files of repositories that the user trusts: the path and the hash of each.
 //!
-//! The path is that of the folder the file lies in, resolved, and the file's own name: a link in the
-//! place of the file is not followed, and the same words can mean another program in another folder.
+//! The path consists of the resolved path of the file's folder and the file's own name: a link in
+//! place of the file is not followed, and the same text can mean another program in another folder.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,10 +10,26 @@ use std::path::{Path, PathBuf};
 use rejoin_hub::{Clock, rfc3339};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, Result};
 use crate::folder::make_private;
 
-/// The content of `$REJOIN_HOME/trust.json`.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("{0}")]
+    Unreadable(std::io::Error),
+    #[error("{} is damaged: {source}", path.display())]
+    Damaged {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("the folder of {} is gone", .0.display())]
+    FolderGone(PathBuf),
+    #[error("the list of trusted files cannot be written: {0}")]
+    Unwritten(std::io::Error),
+}
+
+type Result<T, E = TrustError> = std::result::Result<T, E>;
+
+/// Content of `$REJOIN_HOME/trust.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TrustList {
     pub files: Vec<TrustedFile>,
@@ -23,18 +39,18 @@ pub struct TrustList {
 pub struct TrustedFile {
     pub path: PathBuf,
     pub hash: String,
-    /// The settings the file was trusted with, for display.
+    /// Settings that the file was trusted with, for display.
     pub keys: Vec<String>,
     pub at: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustState {
-    /// Nothing in the file needs it.
+    /// The file contains nothing that needs trust.
     NotNeeded,
     Trusted,
     Untrusted,
-    /// Trusted once, and changed since.
+    /// Trusted once, but changed since.
     Changed,
 }
 
@@ -63,16 +79,13 @@ impl TrustList {
         let path = place(home);
         match fs_err::read(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(e) => Err(Failure::unavailable(e.to_string())),
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
-                let path = path.display();
-                Failure::unavailable(format!("{path} is damaged: {e}"))
-                    .try_this(format!("rm {path}, and trust anew what you trust"))
-            }),
+            Err(e) => Err(TrustError::Unreadable(e)),
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|source| TrustError::Damaged { path, source }),
         }
     }
 
-    /// Compares a file with these bytes' hash to the list.
+    /// Returns the trust in a file with this hash.
     pub fn state(&self, path: &Path, hash: &str) -> TrustState {
         match real_place(path).and_then(|p| self.files.iter().find(|f| f.path == p)) {
             Some(known) if known.hash == hash => TrustState::Trusted,
@@ -85,9 +98,7 @@ impl TrustList {
     pub fn add(home: &Path, files: Vec<(PathBuf, String, Vec<String>)>) -> Result<()> {
         let mut entries = vec![];
         for (path, hash, keys) in files {
-            let path = real_place(&path).ok_or_else(|| {
-                Failure::unavailable(format!("the folder of {} is gone", path.display()))
-            })?;
+            let path = real_place(&path).ok_or(TrustError::FolderGone(path))?;
             entries.push(TrustedFile {
                 path,
                 hash,
@@ -119,7 +130,8 @@ impl TrustList {
     }
 }
 
-/// The file in its folder's real path. A link in the place of the file is not followed.
+/// Returns the resolved path of the file's folder with the file's name. A link in place of the file
+/// is not followed.
 pub fn real_place(file: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(file).ok()?;
     let folder = fs_err::canonicalize(absolute.parent()?).ok()?;
@@ -132,10 +144,7 @@ fn place(home: &Path) -> PathBuf {
 
 /// Edits the list under a lock, and replaces the file as a whole.
 fn change(home: &Path, edit: impl FnOnce(&mut TrustList)) -> Result<()> {
-    let failed = |e: std::io::Error| {
-        Failure::unavailable(format!("the list of trusted files cannot be written: {e}"))
-            .try_this("check REJOIN_HOME, or set it to a folder you can write")
-    };
+    let failed = TrustError::Unwritten;
     make_private(home).map_err(failed)?;
     let mut private = std::fs::OpenOptions::new();
     private.write(true).create(true).mode(0o600);

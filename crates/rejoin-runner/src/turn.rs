@@ -1,56 +1,65 @@
-//! Runs one claimed turn: look, decide, run, settle; once more if the CLI refused its session.
+//! Runs one claimed turn: inspect, decide, start, follow, settle. Starts a second attempt if the
+//! CLI refused its session.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rejoin_core::{
-    AgentName, Class, Cost, Failure, Hold, Reason, TurnId, TurnPlan, TurnStatus, decide,
-};
-use rejoin_hub::{Claimed, FreshWish, Hub, HubLink, LOCAL_ONLY, PinEnd, Settled, fault};
-use rejoin_store::{Attempt, TurnRecord};
+use rejoin_core::{AgentName, Blocker, Fresh, Reason, TurnId, TurnPlan};
+use rejoin_hub::{Claimed, Hub, IfBusy, fault};
+use rejoin_store::Attempt;
 use tokio::sync::watch;
 
-use crate::attempt::{Prepared, Preparing, early_shim, run_folder, turn_folder};
-use crate::config::{RunnerConfig, Unrun};
-use crate::deferred::Stands;
+use crate::attempt::{AttemptContext, PreparedRun, prespawn_shim, turn_folder};
+use crate::config::RunnerConfig;
+use crate::decision::Decided;
 use crate::error::{Error, Result};
-use crate::look::{Looked, look};
-use crate::meanwhile::Running;
-use crate::outside::Taken;
-use crate::place::Place;
+use crate::external::ExternalMessages;
+use crate::inspect::{Inspection, inspect};
+use crate::location::HomeLocation;
 use crate::process::ShimChild;
-use crate::pump::{Pump, Pumped, idle_limit, reader_of};
-use crate::settle::{Written, clear_away, refused_cleanly};
-use crate::shim::void;
-use crate::warm::{Host, Rest, is_live, see_off, unheard, was_silent};
+use crate::run::{Repeat, Run};
+use crate::warm::{IdleState, WarmProcess, is_live};
 
-/// How often a session that somebody else is using is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Interval between two checks of a session that another process is using.
+const POLL_IN_USE: Duration = Duration::from_millis(500);
+/// Number of times that a session is inspected again because another program added to it.
+const INSPECT_AGAIN: u32 = 2;
 
 /// Runs agents for one hub on this machine.
 pub struct Runner {
     pub hub: Hub,
     pub config: RunnerConfig,
-    /// Goes up when something was committed.
+    /// Counter that increases with every commit.
     pub wake: watch::Sender<u64>,
-    pub(crate) place: OnceLock<Place>,
-    /// Started before its turn was accepted.
-    early: Mutex<Option<Early>>,
+    pub(crate) place: OnceLock<HomeLocation>,
+    /// Shim that was started before its turn was accepted.
+    prespawned: Mutex<Option<Prespawned>>,
 }
 
-/// A shim for a turn that is to be accepted.
-struct Early {
+/// Shim for a turn that has not been accepted yet.
+struct Prespawned {
     turn: TurnId,
-    /// Whose environment it has.
+    /// Agent whose environment the shim was started with.
     agent: AgentName,
     shim: ShimChild,
 }
 
-/// What to do about a session that a process which is not ours is writing.
+/// State of a turn when its task returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfBusy {
-    Wait,
-    Fail,
+pub(crate) enum TurnState {
+    Ended,
+    /// Held by no process until its question is answered or a process takes it over.
+    Released,
+}
+
+/// Facts and decision of a turn whose session no other process uses.
+struct Ready {
+    inspection: Inspection,
+    decided: Decided,
+    /// External messages that were taken in first.
+    external: ExternalMessages,
+    /// Idle process that waits for the prompt.
+    live: Option<(WarmProcess, IdleState)>,
 }
 
 impl Runner {
@@ -60,39 +69,51 @@ impl Runner {
             config,
             wake: watch::Sender::new(0),
             place: OnceLock::new(),
-            early: Mutex::default(),
+            prespawned: Mutex::default(),
         }
     }
 
-    /// Starts what a turn needs that will be run at once if it is accepted. Should it not be, nothing was
-    /// done: see [`Self::expect_none`].
-    pub fn expect(&self, turn: TurnId, agent: AgentName) {
-        if let Some(shim) = early_shim(&self.config, turn, agent.as_str()) {
-            self.expected().replace(Early { turn, agent, shim });
+    /// Starts the shim of a turn that will run at once if it is accepted. If it is not accepted,
+    /// nothing has to be undone: see [`Self::discard_prespawned`].
+    pub fn prespawn(&self, turn: TurnId, agent: AgentName) {
+        if let Some(shim) = prespawn_shim(&self.config, turn, agent.as_str()) {
+            self.prespawned().replace(Prespawned { turn, agent, shim });
         }
     }
 
-    /// Nobody knows when it will be run: nothing waits for it.
-    pub fn expect_none(&self) {
-        self.expected().take();
+    /// Ends the shim that was started early, because its turn will not run now.
+    pub fn discard_prespawned(&self) {
+        self.prespawned().take();
     }
 
-    fn expected(&self) -> MutexGuard<'_, Option<Early>> {
-        self.early.lock().unwrap_or_else(PoisonError::into_inner)
+    fn prespawned(&self) -> MutexGuard<'_, Option<Prespawned>> {
+        self.prespawned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a turn from claim to end. After an error of the hub the turn may be anywhere in between: it is
-    /// not held any more, and the next task that finds it takes it up. After any other error nothing was
-    /// run: the message was taken back, or its turn ended `failed`.
+    /// Returns the shim that was started early for this turn, or starts one.
+    fn take_prespawned(&self, claimed: &Claimed) -> Option<ShimChild> {
+        let (turn, agent) = (claimed.turn.id, &claimed.turn.agent);
+        let prespawned = self.prespawned().take();
+        match prespawned.filter(|it| (it.turn, &it.agent) == (turn, agent)) {
+            Some(Prespawned { shim, .. }) => Some(shim),
+            None => prespawn_shim(&self.config, turn, agent.as_str()),
+        }
+    }
+
+    /// Runs a turn from claim to end and releases its hold. After an error of the hub the turn may
+    /// be at any step; the next task that finds it continues it. After any other error nothing ran:
+    /// the message was withdrawn, or the turn ended `failed`.
     pub(crate) async fn run(
         &self,
         claimed: &Claimed,
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
-    ) -> Result<Stands> {
-        let ran = self.run_held(claimed, if_busy, cancel).await;
-        claimed.hold.release();
-        ran
+    ) -> Result<TurnState> {
+        let state = self.run_held(claimed, if_busy, cancel).await;
+        claimed.active.release();
+        state
     }
 
     async fn run_held(
@@ -100,13 +121,13 @@ impl Runner {
         claimed: &Claimed,
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
-    ) -> Result<Stands> {
-        let attempts = Box::pin(self.attempts(claimed, if_busy, cancel));
-        match self.holding(claimed, attempts).await {
-            Ok(stands) => Ok(stands),
+    ) -> Result<TurnState> {
+        let running = Box::pin(self.run_turn(claimed.clone(), if_busy, cancel));
+        match self.holding(claimed, running).await {
+            Ok(state) => Ok(state),
             Err(
                 error @ (Error::WouldReseed { .. }
-                | Error::Envelope(_)
+                | Error::Permissions(_)
                 | Error::InUse { .. }
                 | Error::Cancelled),
             ) => {
@@ -116,318 +137,152 @@ impl Runner {
                 Err(error)
             }
             Err(error @ Error::Hub(_)) => Err(error),
-            // The turn says so itself.
+            // The turn itself records the error.
             Err(error) => self.not_started(claimed, &error).await,
         }
     }
 
-    async fn attempts(
+    /// Inspects and decides, then runs the plan.
+    async fn run_turn(
         &self,
-        claimed: &Claimed,
+        mut claimed: Claimed,
         if_busy: IfBusy,
         cancel: watch::Receiver<bool>,
-    ) -> Result<Stands> {
-        let (turn, agent) = (claimed.turn.id, &claimed.turn.agent);
-        let expected = self.expected().take();
-        let mut early = match expected.filter(|it| (it.turn, &it.agent) == (turn, agent)) {
-            Some(Early { shim, .. }) => Some(shim),
-            None => early_shim(&self.config, turn, agent.as_str()),
-        };
-        let mut claimed = claimed.clone();
-        let (mut looked, taken, live) = self
-            .look_until_free(&mut claimed, if_busy, &cancel, &mut early)
+    ) -> Result<TurnState> {
+        let mut shim = self.take_prespawned(&claimed);
+        let mut ready = self
+            .decide_when_free(&mut claimed, if_busy, &cancel, &mut shim)
             .await?;
-        let claimed = &claimed;
-        let folder = turn_folder(&self.config, claimed);
-        let (agent, request) = (&claimed.turn.agent, &claimed.request);
-        looked.set_aside(agent, request, &folder).await?;
+        let folder = turn_folder(&self.config, &claimed);
         let vault = self.hub.vault.as_ref();
-        looked
-            .check_snapshot(agent, request, vault, Some(&folder))
+        let (agent, request) = (&claimed.turn.agent, &claimed.request);
+        ready.decided = ready
+            .inspection
+            .obtain_session(ready.decided, agent, request, vault, &folder)
             .await?;
-        let situation = looked.situation(&claimed.turn.agent, &claimed.request);
-        let decision = decide(&situation);
-        let mut plan = decision.plan.clone().map_err(|hold| held(&hold, &looked))?;
-        if let Some((host, _)) = &live {
+        let held = |blocker: &Blocker| not_runnable(blocker, &ready.inspection);
+        let mut plan = ready.decided.plan.as_ref().map_err(held)?.clone();
+        if let Some((host, _)) = &ready.live {
             plan = plan.live();
             if !is_live(&plan) {
                 host.end().await;
             }
         }
-        let preparing = Preparing {
-            link: &self.hub,
+        self.run_plan(&claimed, &ready, plan, shim, cancel).await
+    }
+
+    /// Runs the plan. Runs another attempt if nothing of the one before counts.
+    async fn run_plan(
+        &self,
+        claimed: &Claimed,
+        ready: &Ready,
+        mut plan: TurnPlan,
+        mut shim: Option<ShimChild>,
+        cancel: watch::Receiver<bool>,
+    ) -> Result<TurnState> {
+        let context = AttemptContext {
+            hub: &self.hub,
             config: &self.config,
             claimed,
-            looked: &looked,
-            live: live.as_ref(),
+            inspection: &ready.inspection,
+            live: ready.live.as_ref(),
         };
         let (mut n, mut refused) = (1, None);
         loop {
             if n == 1 && *cancel.borrow() {
                 return Err(Error::Cancelled);
             }
-            let mut prepared = preparing.prepare(n, &plan, &decision).await?;
-            prepared.record.notes.extend(taken.note());
-            let (folder, child) = preparing
-                .start(&prepared, &plan, refused, early.take())
+            let mut prepared = context.prepare(n, &plan, &ready.decided).await?;
+            prepared.record.notes.extend(ready.external.note());
+            let (folder, child) = context
+                .start(&prepared, &plan, refused, shim.take())
                 .await?;
-            self.hub.store.expect_end().await;
-            let pump = Pump {
-                link: &self.hub,
+            self.hub.expect_end().await;
+            let run = Run {
                 claimed,
-                n,
-                folder: &folder,
-                committed: 0,
-                asks: prepared.plan.asks,
-                asked: prepared.plan.asked_session(),
-                resumed: prepared.plan.continues(),
-                child: Some(child),
-                cancel: cancel.clone(),
-                idle: idle_limit(&self.config, claimed),
-                wake: &self.wake,
+                adapter: ready.inspection.adapter,
+                attempt: attempt_of(&prepared, &plan),
+                plan: prepared.plan,
+                record: prepared.record,
+                folder,
+                program: Some(ready.inspection.binary.identity.clone()),
             };
-            let attempt = attempt_of(&prepared, &plan);
-            let running = Running {
-                adapter: looked.adapter,
-                claimed,
-                plan: &prepared.plan,
-                pin: attempt.pin,
-                folder: &folder,
+            let end = self.follow(&run, Some(child), cancel.clone()).await?;
+            plan = match (run.repeat(&end).await, plan.after_refusal()) {
+                (Some(Repeat::NotDelivered), _) if !*cancel.borrow() => plan.without_process(),
+                (Some(Repeat::Refused), Some(reseed)) => {
+                    self.retire_refused(&run).await?;
+                    if claimed.request.no_reseed {
+                        let why = Reason::Rejected;
+                        return Err(Error::WouldReseed { why });
+                    }
+                    reseed
+                }
+                (Some(_) | None, _) => return self.conclude(run, end).await,
             };
-            let follow = pump.follow(reader_of(looked.adapter, &folder));
-            let pumped = self.unhurried(self.keeping(&running, follow)).await?;
-            let silent = was_silent(&folder);
-            see_off(&folder, &pumped).await;
-            let adapter = looked.adapter;
-            let unheard = unheard(adapter, &prepared.plan, &folder, silent, &pumped).await;
-            if unheard && !*cancel.borrow() {
-                (plan, refused, n) = (plan.without_process(), Some(n), n + 1);
-                continue;
-            }
-            let ran = &pumped.ran;
-            let clean = refused_cleanly(adapter, &attempt, &prepared.plan, &folder, ran).await;
-            let Some(retold) = plan.after_refusal().filter(|_| clean) else {
-                let written = Written {
-                    adapter,
-                    attempt: &attempt,
-                    plan: &prepared.plan,
-                    record: prepared.record,
-                    folder: &folder,
-                    models: &self.config.models,
-                };
-                return self.end(claimed, &looked, written, pumped).await;
-            };
-            self.hub
-                .retire(claimed, prepared.pin.id(), "refused by the CLI")
-                .await?;
-            fault::point("after_refusal");
-            if claimed.request.no_reseed {
-                let why = Reason::Rejected;
-                return Err(Error::WouldReseed { why });
-            }
-            (plan, refused, n) = (retold, Some(n), n + 1);
+            (refused, n) = (Some(n), n + 1);
         }
     }
 
-    /// Waits for whoever else is using the session, if that was asked for.
-    async fn look_until_free(
+    /// Gathers facts and decides. Does so again until no other process uses the session, if
+    /// `if_busy` says to wait.
+    async fn decide_when_free(
         &self,
         claimed: &mut Claimed,
         if_busy: IfBusy,
         cancel: &watch::Receiver<bool>,
-        early: &mut Option<ShimChild>,
-    ) -> Result<(Looked, Taken, Option<(Host, Rest)>)> {
-        let mut taken = Taken::default();
-        let mut again = 2;
+        shim: &mut Option<ShimChild>,
+    ) -> Result<Ready> {
+        let mut external = ExternalMessages::default();
+        let mut again = INSPECT_AGAIN;
         loop {
-            // What a retry was to come after was settled when it was asked for.
-            if claimed.request.fresh != Some(FreshWish::Retry) {
+            // A retry does not take in external messages: that was done when the retry was
+            // requested.
+            if claimed.request.fresh != Some(Fresh::Retry) {
                 let more = self
                     .take_in(claimed.conversation.id, Some(&mut *claimed))
                     .await?;
-                taken.messages += more.messages;
-                taken.agents.extend(more.agents);
+                external.messages += more.messages;
+                external.agents.extend(more.agents);
             }
-            let outlook = HubLink::outlook(&self.hub, claimed).await?;
-            let looked = look(
-                &self.hub,
-                &self.config,
-                claimed.turn.agent.as_str(),
-                &claimed.request,
-                outlook,
-            )
-            .await?;
+            let (agent, request) = (&claimed.turn.agent, &claimed.request);
+            let outlook = self.hub.outlook_of(claimed).await?;
+            let inspection =
+                inspect(&self.hub, &self.config, agent.as_str(), request, outlook).await?;
             fault::point("after_look");
-            let held = decide(&looked.situation(&claimed.turn.agent, &claimed.request)).plan;
+            let decided = inspection.decide(agent, request);
             let (live, ended) = self
-                .take_resting(claimed, &looked, held.as_ref().ok())
+                .take_idle(claimed, &inspection, decided.plan.as_ref().ok())
                 .await;
             if ended && live.is_none() {
                 continue;
             }
-            // Whoever used it is done since it was asked what was said there.
-            if again > 0 && looked.went_on() && !matches!(held, Err(Hold::InUse { .. })) {
+            let in_use = matches!(decided.plan, Err(Blocker::InUse { .. }));
+            // The other process has finished, but it may have added messages after they were taken
+            // in.
+            if again > 0 && inspection.went_on() && !in_use {
                 again -= 1;
                 continue;
             }
-            if if_busy == IfBusy::Fail || !matches!(held, Err(Hold::InUse { .. })) {
-                return Ok((looked, taken, live));
+            if if_busy == IfBusy::Fail || !in_use {
+                return Ok(Ready {
+                    inspection,
+                    decided,
+                    external,
+                    live,
+                });
             }
             if *cancel.borrow() || self.hub.cancel_asked(claimed.turn.id).await? {
                 return Err(Error::Cancelled);
             }
-            // Nobody knows how long: it does not wait along.
-            drop(early.take());
-            tokio::time::sleep(LOOK_AGAIN).await;
+            // The wait may be long, so the shim does not wait too.
+            drop(shim.take());
+            tokio::time::sleep(POLL_IN_USE).await;
         }
-    }
-
-    async fn end(
-        &self,
-        claimed: &Claimed,
-        looked: &Looked,
-        written: Written<'_>,
-        mut pumped: Pumped,
-    ) -> Result<Stands> {
-        fault::point("before_settle");
-        clear_away(claimed, &mut pumped)?;
-        if pumped
-            .ran
-            .version
-            .as_ref()
-            .is_some_and(|v| *v != written.plan.runtime.version.0)
-        {
-            // A wrapper whose file stays while what it starts does not: found out anew next time.
-            self.hub.forget_binary(&looked.binary.identity).await?;
-        }
-        self.conclude(claimed, written, pumped).await
-    }
-
-    pub(crate) async fn finish(&self, claimed: &Claimed, settled: &Settled) -> Result<()> {
-        fault::point("before_finish");
-        if let Err(error) = self.hub.finish(claimed, settled).await {
-            // The turn ends also where its session cannot be saved.
-            let without = settled.snapshot.is_some() && !error.is_conflict();
-            let without = without.then(|| settled.without_snapshot(&error.to_string()));
-            match without {
-                Some(settled) => self.hub.finish(claimed, &settled).await?,
-                None => return Err(error.into()),
-            }
-        }
-        fault::point("after_finish");
-        self.wake.send_modify(|n| *n += 1);
-        self.clean_up(claimed);
-        fault::point("after_cleanup");
-        match (&settled.pin, &settled.snapshot) {
-            (PinEnd::Confirm(pin), Some(_)) => self.save_the_others(pin.id).await,
-            (PinEnd::PutBack { id, .. }, _) => self.save_again(*id).await,
-            (
-                PinEnd::None
-                | PinEnd::Untouched(_)
-                | PinEnd::Confirm(_)
-                | PinEnd::Retire { .. }
-                | PinEnd::Lost { .. },
-                _,
-            ) => {}
-        }
-        Ok(())
-    }
-
-    /// Removes the folder of a turn. What cannot be removed now is swept by the next command.
-    pub(crate) fn clean_up(&self, claimed: &Claimed) {
-        let turns = self.config.home.join("turns");
-        drop(fs_err::remove_dir_all(
-            turns.join(claimed.turn.id.to_string()),
-        ));
-    }
-
-    /// What becomes of a turn for which nothing was run.
-    async fn not_run(&self, claimed: &Claimed, error: &Error) -> Result<()> {
-        if self.config.unrun == Unrun::TakenBack {
-            return Ok(self.hub.withdraw(claimed).await?);
-        }
-        #[expect(clippy::wildcard_enum_match_arm, reason = "a wish is all that is left")]
-        let class = match error {
-            Error::WouldReseed { .. } => Class::WouldReseed,
-            Error::Envelope(_) => Class::Envelope,
-            Error::InUse { .. } => Class::InUse,
-            _ => return Ok(self.hub.cancel_unrun(claimed).await?),
-        };
-        let why = error.to_string();
-        Ok(self.hub.hold_back(claimed, class, why).await?)
-    }
-
-    /// It could not even be tried: said so in the turn, and the message stays. If a CLI was started for it
-    /// all the same, the turn is taken up like one that somebody else left.
-    async fn not_started(&self, claimed: &Claimed, error: &Error) -> Result<Stands> {
-        let written_ahead = self.hub.running_attempt(claimed.turn.id).await?;
-        let mut pin = PinEnd::None;
-        if let Some(attempt) = &written_ahead {
-            let folder = run_folder(&self.config, claimed, &attempt.prompt_id);
-            if folder.exists() && !void(&folder).map_err(Error::io("calling off a run"))? {
-                let turn = claimed.turn.id;
-                tracing::warn!(%turn, %error, "A turn went wrong and is taken up again");
-                self.hub.let_go(claimed).await?;
-                return Ok(Stands::Rests);
-            }
-            pin = PinEnd::Untouched(attempt.pin);
-        }
-        let full = |source: &std::io::Error| source.kind() == std::io::ErrorKind::StorageFull;
-        let failure = Failure {
-            class: if matches!(error, Error::Io { source, .. } if full(source)) {
-                Class::DiskFull
-            } else {
-                Class::NotStarted
-            },
-            message: error.to_string(),
-        };
-        let attempt = written_ahead.map(|a| a.n);
-        let settled = without_a_run(TurnStatus::Failed, failure, attempt, pin);
-        self.finish(claimed, &settled).await?;
-        Ok(Stands::Over)
-    }
-
-    /// Nobody can say any more whether it ran, so it is not tried again.
-    pub(crate) async fn lose(&self, claimed: &Claimed) -> Result<()> {
-        let failure = Failure {
-            class: Class::Lost,
-            message: "the machine was restarted while it was being started".into(),
-        };
-        let mut settled = without_a_run(TurnStatus::Lost, failure, None, PinEnd::None);
-        settled.cost = Cost::Unknown;
-        self.finish(claimed, &settled).await
     }
 }
 
-pub(crate) fn without_a_run(
-    status: TurnStatus,
-    failure: Failure,
-    attempt: Option<i64>,
-    pin: PinEnd,
-) -> Settled {
-    Settled {
-        status,
-        answer: None,
-        error: Some(failure),
-        trail: vec![],
-        record: TurnRecord::default(),
-        model: None,
-        usage: None,
-        cost: Cost::Known(rejoin_core::Micros(0)),
-        context: None,
-        denied: serde_json::json!([]),
-        saved: LOCAL_ONLY.into(),
-        snapshot: None,
-        unsaved: None,
-        attempt,
-        ended_at: None,
-        ran_ms: None,
-        pin,
-        outside: vec![],
-    }
-}
-
-fn attempt_of(prepared: &Prepared, plan: &TurnPlan) -> Attempt {
+fn attempt_of(prepared: &PreparedRun, plan: &TurnPlan) -> Attempt {
     Attempt {
         n: prepared.n,
         verdict: plan.verdict(),
@@ -441,10 +296,11 @@ fn attempt_of(prepared: &Prepared, plan: &TurnPlan) -> Attempt {
     }
 }
 
-pub(crate) fn held(hold: &Hold, looked: &Looked) -> Error {
-    match *hold {
-        Hold::InUse { pid } => Error::InUse { pid },
-        Hold::WouldReseed { why } => Error::WouldReseed { why },
-        Hold::Envelope => Error::Envelope(looked.cannot.clone().unwrap_or_default()),
+/// Returns the error for a turn that the decision does not let run.
+pub(crate) fn not_runnable(blocker: &Blocker, inspection: &Inspection) -> Error {
+    match *blocker {
+        Blocker::InUse { pid } => Error::InUse { pid },
+        Blocker::WouldReseed { why } => Error::WouldReseed { why },
+        Blocker::Permissions => Error::Permissions(inspection.cannot.clone().unwrap_or_default()),
     }
 }

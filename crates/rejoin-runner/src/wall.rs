@@ -5,6 +5,7 @@
 //! so the shim stays outside, and a process of the run cannot leave.
 
 mod aliases;
+mod calls;
 mod namespace;
 mod plan;
 mod rules;
@@ -17,7 +18,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use plan::{Site, plan};
-pub use plan::{Standing, here};
+pub use plan::{WallPlan, here};
 
 /// Stack of the thread that builds the wall and starts the CLI.
 const STACK: usize = 256 * 1024;
@@ -34,28 +35,28 @@ pub struct WallConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WallMode {
-    /// Builds one if the machine can.
+    /// Build a wall if the machine can.
     Auto,
     #[default]
     Off,
-    /// Refuses a turn without one.
+    /// Refuse a turn without a wall.
     Required,
 }
 
-/// Means by which the kernel keeps processes out.
+/// Kernel mechanism that keeps processes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
-    /// Empty folders are mounted over the protected ones; Landlock and the loss of three capabilities
-    /// forbid to undo that.
+    /// Empty folders are mounted over the protected ones; Landlock and the loss of three
+    /// capabilities prevent undoing that.
     Namespace,
     /// Mounts without that lock, for a CLI that mounts folders itself to build a sandbox.
     BareNamespace,
-    /// Access to everything but the protected folders is granted.
+    /// Landlock grants access to everything but the protected folders.
     Landlock,
 }
 
-/// A wall around one run.
+/// Wall around one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wall {
     pub mechanism: Mechanism,
@@ -65,11 +66,12 @@ pub struct Wall {
     pub gaps: Vec<Gap>,
 }
 
-/// An opening in the wall.
+/// Opening in the wall.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Gap {
     pub path: PathBuf,
-    /// A file that may be written; made if it is missing. Otherwise a file or folder to read.
+    /// True for a file that may be written, which is created if it is missing. False for a file or
+    /// folder to read.
     pub write: bool,
 }
 
@@ -82,7 +84,7 @@ impl Gap {
         Self { path, write: true }
     }
 
-    /// The gap by its real path.
+    /// Returns the gap with its real path. Creates a missing file that may be written.
     fn resolve(&self) -> io::Result<Self> {
         if self.write {
             let mut options = fs_err::OpenOptions::new();
@@ -95,7 +97,7 @@ impl Gap {
 }
 
 impl Wall {
-    /// Starts something behind the wall. Nothing is started if the wall cannot be built.
+    /// Runs `start` behind the wall. Starts nothing if the wall cannot be built.
     pub(crate) fn behind<T: Send>(
         &self,
         start: impl FnOnce() -> io::Result<T> + Send,
@@ -108,7 +110,7 @@ impl Wall {
         })
     }
 
-    /// Builds the wall around the calling thread, for good.
+    /// Builds the wall around the calling thread, permanently.
     fn build(&self) -> io::Result<()> {
         let mut gaps: Vec<Gap> = self
             .gaps
@@ -120,11 +122,15 @@ impl Wall {
         match self.mechanism {
             Mechanism::Namespace => {
                 namespace::cover(&self.closed, &gaps)?;
-                namespace::lock()
+                namespace::lock()?;
             }
-            Mechanism::BareNamespace => namespace::cover(&self.closed, &gaps),
-            Mechanism::Landlock => rules::allow_all_but(&self.closed, &gaps),
+            Mechanism::BareNamespace => {
+                namespace::cover(&self.closed, &gaps)?;
+                rules::isolate()?;
+            }
+            Mechanism::Landlock => rules::allow_all_but(&self.closed, &gaps)?,
         }
+        calls::refuse()
     }
 }
 
@@ -138,7 +144,7 @@ fn in_thread<T: Send>(act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<
     })
 }
 
-/// The real path of a folder, of which the last parts may be missing.
+/// Returns the real path of a folder whose last parts may be missing.
 fn real(path: &Path) -> PathBuf {
     let found = path
         .ancestors()
@@ -146,7 +152,7 @@ fn real(path: &Path) -> PathBuf {
     match found {
         Some((real, existing)) => {
             let missing = path.strip_prefix(existing).unwrap_or(Path::new(""));
-            // Joined with nothing, a path would end with a slash.
+            // Joining an empty path would add a slash at the end.
             if missing.as_os_str().is_empty() {
                 real
             } else {

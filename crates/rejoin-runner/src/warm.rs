@@ -1,20 +1,20 @@
 //! Processes that stay up between turns.
 //!
 //! A CLI that takes one prompt after the other runs under a shim of its own, in a folder of its own
-//! (`warm/CONVERSATION/ID`), beside the turns. A turn goes through it by a small process, [`stay`], which
-//! the turn's own shim runs in the place of the CLI: it passes on the prompt and the answers, copies what
-//! is printed, and ends with the turn. So a turn is followed, stopped and settled as every other.
+//! (`warm/CONVERSATION/ID`), beside the turns. A turn reaches it through a small process, [`stay`],
+//! which the turn's own shim runs in place of the CLI: it passes on the prompt and the answers, copies
+//! the output, and ends with the turn. A turn is therefore followed, stopped and settled like any
+//! other.
 //!
 //! When a turn has succeeded and its session is confirmed, the process rests, for a bounded time. The
-//! next turn looks and decides as ever; only if it would resume that session in its place, by the same
-//! call in the same environment, it is told to the process that rests. In every other case that is ended
-//! first. Losing it costs nothing but time.
+//! next turn gathers facts and decides as always. It uses the resting process only if it would resume
+//! that session in place, with the same command in the same environment; otherwise the process is
+//! ended first. Losing the process costs nothing but time.
 
-mod alike;
 mod launch;
-mod rest;
+mod pool;
+mod run_link;
 pub mod stay;
-mod through;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,32 +22,35 @@ use std::time::{Duration, Instant};
 use rejoin_core::{AgentName, ConversationId, FileMark, Micros, PinId};
 use serde::{Deserialize, Serialize};
 
-use crate::leftovers;
-use crate::shim::{Begun, End, Order, Spec, begun};
+use crate::shim::{Begun, Order, ShimEnd, Spec, begun};
 use crate::shim_link::ShimLink;
+use crate::stray_processes;
 
-pub(crate) use alike::alike;
 pub(crate) use launch::is_live;
-pub(crate) use through::{rests, see_off, seen, unheard, was_silent};
+pub(crate) use run_link::{
+    end_if_not_idle, end_of_cli, idle_host, printed_nothing, prompt_never_delivered,
+};
 
-/// What is kept of a process that rests, and its name while a turn has it, or when it is to end.
+/// File that describes a resting process, and its names while a turn has the process and when the
+/// process is to end.
 const REST: &str = "rest.json";
 const TAKEN: &str = "taken.json";
 const ENDING: &str = "ending.json";
-/// Somebody wants a new one.
+/// File that requests a new process for the next turn.
 const RELOAD: &str = "reload";
-/// What it was started with.
+/// File with the fingerprint of the process's launch.
 const ALIKE: &str = "alike";
-/// What it may take to end when its stdin is closed, and when it is told to stop.
+/// Time that the process may take to end after its stdin is closed, and after it is told to stop.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const STOPS_WITHIN: Duration = Duration::from_secs(4);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// One that was taken for a turn stays at least so long.
+/// Minimum time for which a process stays up after a turn has taken it.
 const BEGINS_WITHIN: Duration = Duration::from_mins(1);
-/// Whoever has said more than this is not kept: it is all in one file.
+/// Number of bytes of output beyond which a process is not kept, because all its output is in one
+/// file.
 pub(crate) const MOST_SAID: u64 = 32 << 20;
 
-/// How many processes may rest, for how long, and how large each may be.
+/// Limits for resting processes: how many, for how long, and how large each may be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Warm {
     pub most: usize,
@@ -55,32 +58,32 @@ pub struct Warm {
     pub bytes: u64,
 }
 
-/// A process that rests.
+/// State of a resting process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Rest {
+pub(crate) struct IdleState {
     pub(crate) agent: AgentName,
     pub(crate) pin: PinId,
-    /// Its session, of which it knows no more than this.
+    /// Session file as the process knows it.
     pub(crate) file: Option<FileMark>,
     pub(crate) cursor: Option<String>,
-    /// What its call and its environment were.
+    /// Fingerprint of its command and environment.
     pub(crate) alike: String,
-    /// What it had printed.
+    /// Number of bytes that it had printed.
     pub(crate) from: u64,
-    /// What it had cost, as it counts itself.
+    /// Total cost by its own count.
     pub(crate) total: Option<Micros>,
-    /// When it began to rest, in seconds of the clock.
+    /// Time at which it began to rest, in microseconds since 1970.
     pub(crate) since: i64,
 }
 
-/// The folder of a process that stays up.
+/// Folder of a process that stays up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Host {
+pub(crate) struct WarmProcess {
     pub(crate) folder: PathBuf,
 }
 
-impl Host {
-    /// For a new one.
+impl WarmProcess {
+    /// Returns the folder for a new process.
     pub(crate) fn new(home: &Path, conversation: ConversationId, id: &str) -> Self {
         Self::at(&home.join("warm").join(conversation.to_string()).join(id))
     }
@@ -90,12 +93,12 @@ impl Host {
         Self { folder }
     }
 
-    /// Through which the run in `folder` goes.
+    /// Returns the process that the run in `folder` goes through, if there is one.
     pub(crate) fn of_run(folder: &Path) -> Option<Self> {
         Spec::load(folder).ok()?.warm.as_deref().map(Self::at)
     }
 
-    /// All of a conversation.
+    /// Returns all processes of a conversation.
     pub(crate) fn of(home: &Path, conversation: ConversationId) -> Vec<Self> {
         inside(&home.join("warm").join(conversation.to_string()))
     }
@@ -106,26 +109,27 @@ impl Host {
         conversations.flat_map(|it| inside(&it.path())).collect()
     }
 
-    /// None: it is busy.
-    pub(crate) fn kept(&self) -> Option<Rest> {
+    /// Returns the state of the process, or None if it is not resting.
+    pub(crate) fn kept(&self) -> Option<IdleState> {
         let rest = fs_err::read(self.folder.join(REST)).ok()?;
         serde_json::from_slice(&rest).ok()
     }
 
-    /// None: it is busy, has ended, or has said something since.
-    pub(crate) fn resting(&self) -> Option<Rest> {
+    /// Returns the state of the process if it can be used. Returns None if it is busy, has ended,
+    /// or has printed more since.
+    pub(crate) fn resting(&self) -> Option<IdleState> {
         self.kept()
             .filter(|rest| !self.has_ended() && self.said() == rest.from)
     }
 
-    /// Where what it prints in this turn begins.
+    /// Returns the offset at which the output of the current turn begins.
     pub(crate) fn turn_from(&self) -> u64 {
         let taken = fs_err::read(self.folder.join(TAKEN)).ok();
-        let rest = taken.and_then(|bytes| serde_json::from_slice::<Rest>(&bytes).ok());
+        let rest = taken.and_then(|bytes| serde_json::from_slice::<IdleState>(&bytes).ok());
         rest.map_or(0, |rest| rest.from)
     }
 
-    /// It is not to rest after the turn that runs.
+    /// Asks that the process ends after the current turn instead of resting.
     pub(crate) fn ask_to_end(&self) {
         drop(fs_err::write(self.folder.join(RELOAD), ""));
     }
@@ -134,35 +138,36 @@ impl Host {
         self.folder.join(RELOAD).exists()
     }
 
-    /// Bytes that it has printed.
+    /// Returns the number of bytes that the process has printed.
     pub(crate) fn said(&self) -> u64 {
         fs_err::metadata(self.folder.join("out")).map_or(0, |meta| meta.len())
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(End::load(&self.folder), Ok(Some(_)) | Err(_))
+        matches!(ShimEnd::load(&self.folder), Ok(Some(_)) | Err(_))
     }
 
-    /// It rests from now on, until somebody takes it.
-    pub(crate) fn keep(&self, rest: &Rest) -> std::io::Result<()> {
+    /// Marks the process as resting, so that a turn can take it.
+    pub(crate) fn keep(&self, rest: &IdleState) -> std::io::Result<()> {
         let temp = self.folder.join("rest.tmp");
         fs_err::write(&temp, serde_json::to_vec(rest)?)?;
         fs_err::rename(temp, self.folder.join(REST))
     }
 
-    /// No turn gets it any more. False: one has it.
+    /// Marks the process as ending, so that no turn takes it. Returns false if a turn has it.
     pub(crate) fn is_to_end(&self) -> bool {
         let ending = self.folder.join(ENDING);
         ending.exists() || fs_err::rename(self.folder.join(REST), ending).is_ok()
     }
 
-    /// Takes it for a turn. False: somebody else did, or it is about to end.
+    /// Takes the process for a turn. Returns false if another turn took it, or if it is about to
+    /// end.
     pub(crate) async fn take(&self) -> bool {
         let taken = fs_err::rename(self.folder.join(REST), self.folder.join(TAKEN));
         if taken.is_err() {
             return false;
         }
-        // What its hook told in earlier turns is not said again.
+        // Calls that its hook reported in earlier turns must not be read again.
         crate::hook::forget(&self.folder);
         let ms = BEGINS_WITHIN.as_millis().try_into().unwrap_or(u64::MAX);
         match ShimLink::connect(&self.folder).await {
@@ -171,7 +176,7 @@ impl Host {
         }
     }
 
-    /// Ends it, and comes back when nothing of it runs any more; its folder goes as well.
+    /// Ends the process. Returns when nothing of it runs any more and its folder is removed.
     pub(crate) async fn end(&self) {
         for (order, within) in [
             (Order::CloseStdin, ENDS_WITHIN),
@@ -191,22 +196,23 @@ impl Host {
         if let Some(mark) = self.mark().map(str::to_owned)
             && !self.has_ended()
         {
-            let ended = tokio::task::spawn_blocking(move || leftovers::end_marked(&mark));
+            let ended = tokio::task::spawn_blocking(move || stray_processes::end_marked(&mark));
             drop(ended.await);
         }
         drop(fs_err::remove_dir_all(&self.folder));
         if let Some(conversation) = self.folder.parent() {
-            // Fails while there are others.
+            // Fails while there are other processes of the conversation.
             drop(fs_err::remove_dir(conversation));
         }
     }
 
-    /// The value of the marker in its environment.
+    /// Returns the value of the marker in the process's environment.
     pub(crate) fn mark(&self) -> Option<&str> {
         self.folder.file_name()?.to_str()
     }
 
-    /// It was made some time ago: whoever made it has started it by now.
+    /// Returns true if the folder was made so long ago that its process must have been started by
+    /// now.
     pub(crate) fn is_old(&self) -> bool {
         let made = fs_err::metadata(&self.folder).and_then(|meta| meta.modified());
         let age = made.ok().and_then(|at| at.elapsed().ok());
@@ -218,18 +224,20 @@ impl Host {
             Ok(Begun::By(holder)) => holder.is_alive(),
             Ok(Begun::No | Begun::Void | Begun::Unclear) | Err(_) => false,
         };
-        self.has_ended() || (!shim && leftovers::live_cli(&self.folder).is_none())
+        self.has_ended() || (!shim && stray_processes::live_cli(&self.folder).is_none())
     }
 }
 
-fn inside(folder: &Path) -> Vec<Host> {
+fn inside(folder: &Path) -> Vec<WarmProcess> {
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| Host::at(&entry.path())).collect()
+    entries
+        .map(|entry| WarmProcess::at(&entry.path()))
+        .collect()
 }
 
-/// The processes that rest here, the one that has rested longest first.
-pub(crate) fn all_resting(home: &Path) -> Vec<Host> {
-    let hosts = Host::all(home).into_iter();
+/// Returns the resting processes of this home, the one that has rested longest first.
+pub(crate) fn all_resting(home: &Path) -> Vec<WarmProcess> {
+    let hosts = WarmProcess::all(home).into_iter();
     let mut found: Vec<_> = hosts
         .filter_map(|host| Some((host.kept()?.since, host)))
         .collect();

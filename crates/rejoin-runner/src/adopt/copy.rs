@@ -1,10 +1,10 @@
-//! Copies a session of the user's to where our own lie. The original is only read.
+//! Copies a session of the user to the place of our own sessions. The original is only read.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-use rejoin_agents::{Adapter, Kept, Moving, OwnSessions, Place, SessionAt};
+use rejoin_agents::{Adapter, Moving, SessionAt, SessionPath, SessionStorage, UserSessions};
 
 use super::find::{Found, lines};
 use super::read::{Whole, at_home};
@@ -12,16 +12,16 @@ use crate::foreign_file;
 use crate::session::Sessions;
 use crate::session::database::{self, Taking};
 
-/// Where a copy lies, beneath the home, and what is in it.
+/// Path of a copy below the home, and its content.
 pub(super) struct Copied {
     pub(super) path: String,
     pub(super) whole: Whole,
 }
 
-/// Copies it for the session's folder, in which our runs of the CLI will look.
+/// Copies the session for its folder, in which our runs of the CLI will look for it.
 pub(super) fn copy(
     adapter: &'static dyn Adapter,
-    own: &OwnSessions,
+    own: &UserSessions,
     found: &Found,
     home: &Path,
     at: &SessionAt<'_>,
@@ -31,14 +31,14 @@ pub(super) fn copy(
     let moving = adapter.moving(at, &read);
     let name = found.path.rsplit('/').next().unwrap_or(&found.path);
     let path = match (&moving, adapter.place(at)) {
-        // A document becomes lines.
+        // A JSON document becomes JSON lines.
         (Moving::Into(folder), _) => match name.strip_suffix(".json") {
             Some(stem) => format!("{folder}/{stem}.jsonl"),
             None => format!("{folder}/{name}"),
         },
         (Moving::To(path), _) => path.clone(),
-        (Moving::Stays | Moving::Rewrite(_), Place::At(path)) => path,
-        (Moving::Stays | Moving::Rewrite(_), Place::Find { .. }) => found.path.clone(),
+        (Moving::Stays | Moving::Rewrite(_), SessionPath::At(path)) => path,
+        (Moving::Stays | Moving::Rewrite(_), SessionPath::Find { .. }) => found.path.clone(),
     };
     let to = foreign_file::beneath(home, &path)?;
     if let Some(parent) = to.parent() {
@@ -46,8 +46,8 @@ pub(super) fn copy(
         builder.recursive(true).mode(0o700).create(parent)?;
     }
     match &own.kept {
-        Kept::Files { .. } => put(&to, &lines(adapter, &from)?)?,
-        Kept::Rows { copy, whole, .. } => {
+        SessionStorage::Files { .. } => put(&to, &lines(adapter, &from)?)?,
+        SessionStorage::Rows { copy, whole, .. } => {
             let taking = Taking {
                 statements: copy,
                 whole,
@@ -66,7 +66,7 @@ pub(super) fn copy(
     read.map(|whole| Copied { path, whole })
 }
 
-/// As our own are: it says where it belongs, and its CLI replays each thing once.
+/// Makes the copy like our own sessions: it names its folder, and its CLI replays every entry once.
 fn ready(
     adapter: &'static dyn Adapter,
     home: &Path,
@@ -80,14 +80,14 @@ fn ready(
         whole.mark = Some(sessions.rewrite(mark, statements, at.folder)?);
     }
     if whole.reading.repeats {
-        sessions.mend(path)?;
+        sessions.repair(path)?;
         return at_home(adapter, home, path, at.session);
     }
     Ok(whole)
 }
 
-/// Never over another file: one that is there is kept aside. A line that has no end would take the
-/// CLI's next one with it.
+/// Writes the file. An existing file is moved aside, never overwritten. Adds a final newline,
+/// because the CLI would append its next line to an incomplete one.
 fn put(to: &Path, bytes: &[u8]) -> io::Result<()> {
     let temp = to.with_extension("jsonl.rejoin-tmp");
     let mut file = foreign_file::create_temporary(&temp)?;
@@ -103,7 +103,7 @@ fn put(to: &Path, bytes: &[u8]) -> io::Result<()> {
     fs_err::rename(&temp, to)
 }
 
-/// A copy that is of no use.
+/// Removes a copy that cannot be used.
 pub(super) fn remove(home: &Path, path: &str) {
     for ending in ["", "-wal", "-shm"] {
         let _gone = fs_err::remove_file(home.join(format!("{path}{ending}")));

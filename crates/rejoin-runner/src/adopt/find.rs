@@ -1,55 +1,57 @@
-//! Finds the sessions that the CLIs' user made, by their beginnings.
+//! Finds the sessions that users made with the CLIs, by the beginnings of their files.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Kept, OwnSessions, SessionHead};
+use rejoin_agents::{Adapter, SessionHeader, SessionStorage, UserSessions};
 
 use crate::config::RunnerConfig;
 use crate::foreign_file;
-use crate::look::environment;
+use crate::inspect::environment;
 use crate::session::{database, folders, named};
 
-/// Of a session that tells nothing of itself in so many bytes, nothing is known.
+/// Number of bytes in which a session must describe itself.
 pub(super) const BEGINNING: u64 = 4 * 1024 * 1024;
-/// One that must be read whole to be known, and is longer, is passed over.
+/// Largest size of a session that must be read as a whole; larger ones are skipped.
 const WHOLE: u64 = 32 * 1024 * 1024;
-/// The form of a session that must be read whole.
+/// File extension of a session that must be read as a whole.
 const DOCUMENT: &str = ".json";
 
-/// One session as it lies there.
+/// Session that was found.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
-    pub(super) head: SessionHead,
-    /// The user's own folder of the CLI, and the file beneath it.
+    pub(super) head: SessionHeader,
+    /// The user's own folder of the CLI, and the path of the file below it.
     pub(super) home: PathBuf,
     pub(super) path: String,
-    /// Another, if somebody wrote to it.
+    /// Stamp that changes when the session is written.
     pub(super) stamp: String,
     length: u64,
 }
 
-/// Where the sessions of an agent's user lie, given the environment its CLI gets from us.
+/// Returns where the sessions of an agent's user are, given the environment that its CLI gets from
+/// us.
 pub(super) fn own(
     config: &RunnerConfig,
     adapter: &dyn Adapter,
     folder: Option<&str>,
-) -> Option<OwnSessions> {
+) -> Option<UserSessions> {
     let env = environment(config, adapter);
     let var = |name: &str| env.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
-    adapter.own_sessions(&var, folder)
+    adapter.capabilities().adopt?.own_sessions(&var, folder)
 }
 
-/// Those of a folder (a real path), or of all; newest first. What cannot be read is not a session.
+/// Returns the sessions of a folder (a real path), or all, newest first. Files that cannot be read
+/// are skipped.
 pub(super) fn sessions(
     adapter: &'static dyn Adapter,
-    own: &OwnSessions,
+    own: &UserSessions,
     folder: Option<&str>,
 ) -> Vec<Found> {
     let all = match &own.kept {
-        Kept::Files {
+        SessionStorage::Files {
             folders: patterns,
             begins,
             ends,
@@ -66,7 +68,7 @@ pub(super) fn sessions(
             let found = paths.filter_map(|path| file(adapter, &own.home, &path, folder));
             found.collect::<Vec<_>>()
         }
-        Kept::Rows {
+        SessionStorage::Rows {
             begins,
             ends,
             heads,
@@ -89,7 +91,7 @@ pub(super) fn sessions(
     let mut each: BTreeMap<String, Found> = BTreeMap::new();
     for found in wanted {
         let id = found.head.session.to_string();
-        // A CLI may leave a shorter file under the name of a session, or one in an older form.
+        // A CLI may leave a shorter file under the name of a session, or one in an older format.
         let rank = |f: &Found| (!f.path.ends_with(DOCUMENT), f.length);
         if each.get(&id).is_none_or(|known| rank(known) < rank(&found)) {
             each.insert(id, found);
@@ -100,17 +102,17 @@ pub(super) fn sessions(
     each
 }
 
-/// One of them, first where it was.
+/// Finds one session again, first at its earlier path.
 pub(super) fn again(
     adapter: &'static dyn Adapter,
-    own: &OwnSessions,
+    own: &UserSessions,
     path: &str,
     session: &str,
 ) -> Option<Found> {
     let is_it = |found: &Found| found.head.session.as_str() == session;
     let there = match &own.kept {
-        Kept::Files { .. } => file(adapter, &own.home, path, None),
-        Kept::Rows { .. } => None,
+        SessionStorage::Files { .. } => file(adapter, &own.home, path, None),
+        SessionStorage::Rows { .. } => None,
     };
     if there.as_ref().is_some_and(is_it) && !path.ends_with(DOCUMENT) {
         return there;
@@ -134,10 +136,11 @@ fn file(
         .ok()
         .filter(std::fs::Metadata::is_file)?;
     let read = |file: &str| foreign_file::read_setting(home.join(file));
-    let mut reader = adapter.head(path, folder, &read);
+    let adopt = adapter.capabilities().adopt?;
+    let mut reader = adopt.header(path, folder, &read);
     if path.ends_with(DOCUMENT) {
         let bytes = foreign_file::read_regular(&at, WHOLE).ok()?;
-        let lines = adapter.as_lines(&bytes)?;
+        let lines = adopt.as_lines(&bytes)?;
         lines.split(|b| *b == b'\n').any(|line| reader.line(line));
     } else {
         let mut lines = BufReader::new(foreign_file::open(&at).ok()?.take(BEGINNING));
@@ -162,10 +165,13 @@ fn file(
 }
 
 fn rows(adapter: &'static dyn Adapter, home: &Path, name: &str, heads: &'static str) -> Vec<Found> {
+    let Some(adopt) = adapter.capabilities().adopt else {
+        return vec![];
+    };
     let rows = database::rows_of_others(&home.join(name), heads);
     let rows = rows.unwrap_or_default().into_iter();
     let found = rows.filter_map(|row| {
-        let mut reader = adapter.head(name, None, &|_| None);
+        let mut reader = adopt.header(name, None, &|_| None);
         reader.line(row.as_bytes());
         let head = reader.finish()?;
         let used = head.used.unwrap_or_default();
@@ -180,11 +186,12 @@ fn rows(adapter: &'static dyn Adapter, home: &Path, name: &str, heads: &'static 
     found.collect()
 }
 
-/// The lines of a session, whole; those of a document in today's form.
+/// Returns the lines of a whole session; a document is converted to lines.
 pub(super) fn lines(adapter: &dyn Adapter, file: &Path) -> io::Result<Vec<u8>> {
     let bytes = foreign_file::read_regular(file, foreign_file::SESSION)?;
     if file.to_string_lossy().ends_with(DOCUMENT) {
-        let lines = adapter.as_lines(&bytes);
+        let adopt = adapter.capabilities().adopt;
+        let lines = adopt.and_then(|adopt| adopt.as_lines(&bytes));
         return lines.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not readable"));
     }
     Ok(bytes)

@@ -1,9 +1,9 @@
-//! Reads a whole session of the user's: what was said in it, and whether its CLI could go on with it.
+//! Reads a whole session of the user: its messages, and if its CLI could resume it.
 
 use std::io;
 use std::path::Path;
 
-use rejoin_agents::{Adapter, Kept, OwnSessions, Reading, Said, SessionAt};
+use rejoin_agents::{Adapter, Reading, SessionAt, SessionMessage, SessionStorage, UserSessions};
 use rejoin_core::{FileMark, Role, SessionId};
 
 use super::find::{BEGINNING, Found, lines};
@@ -12,16 +12,16 @@ use crate::marks;
 use crate::session::Sessions;
 use crate::session::database::{self, Taking};
 
-/// Forks of forks; more than anybody makes, and an end to those that go in circles.
+/// Limit for forks of forks: more than users make, and an end to circular references.
 const GENERATIONS: usize = 32;
 
-/// A session as it was read.
+/// Session after reading.
 pub(super) struct Whole {
     pub(super) reading: Reading,
-    pub(super) said: Vec<Said>,
-    /// Of a session that is a file.
+    pub(super) said: Vec<SessionMessage>,
+    /// Mark of the session, if it is a file.
     pub(super) mark: Option<FileMark>,
-    /// Why it cannot be gone on with, in a few words.
+    /// Reason why it cannot be resumed, in a few words.
     pub(super) trouble: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Whole {
     }
 }
 
-fn trouble(reading: &Reading, said: &[Said]) -> Option<String> {
+fn trouble(reading: &Reading, said: &[SessionMessage]) -> Option<String> {
     let many = |n: u64, one: &str, more: &str| match n {
         1 => format!("1 {one}"),
         n => format!("{n} {more}"),
@@ -65,16 +65,16 @@ fn trouble(reading: &Reading, said: &[Said]) -> Option<String> {
     unanswered.then(|| "its last message has no answer".into())
 }
 
-/// The user's own, which stays as it is.
+/// Reads a session of the user, which stays as it is.
 pub(super) fn whole(
     adapter: &'static dyn Adapter,
-    own: &OwnSessions,
+    own: &UserSessions,
     found: &Found,
 ) -> io::Result<Whole> {
     let session = &found.head.session;
     let file = found.home.join(&found.path);
     match &own.kept {
-        Kept::Files { .. } if own.copied => {
+        SessionStorage::Files { .. } if own.copied => {
             let mut reader = adapter.reader(None);
             let bytes = lines(adapter, &file)?;
             bytes
@@ -82,8 +82,8 @@ pub(super) fn whole(
                 .for_each(|line| reader.line(line));
             Ok(Whole::new(reader.finish(), None, false, session))
         }
-        Kept::Files { .. } => in_place(adapter, found),
-        Kept::Rows { copy, whole, .. } => {
+        SessionStorage::Files { .. } => in_place(adapter, found),
+        SessionStorage::Rows { copy, whole, .. } => {
             let temp = tempfile::tempdir()?;
             let taking = Taking {
                 statements: copy,
@@ -96,7 +96,7 @@ pub(super) fn whole(
     }
 }
 
-/// One that lies where our own do.
+/// Reads a session that is at the place of our own.
 pub(super) fn at_home(
     adapter: &'static dyn Adapter,
     home: &Path,
@@ -108,12 +108,14 @@ pub(super) fn at_home(
     Ok(Whole::new(reading, Some(mark), false, session))
 }
 
-/// With what came before it, where that is in another file.
+/// Reads a session together with the sessions that it was forked from, if those are in other files.
 fn in_place(adapter: &'static dyn Adapter, found: &Found) -> io::Result<Whole> {
     let session = &found.head.session;
     let mut reader = adapter.reader(None);
     let first = first_line(&found.home.join(&found.path))?;
-    let before = adapter.ancestor(&first).map(|ancestor| {
+    let adopt = adapter.capabilities().adopt;
+    let ancestor = adopt.and_then(|adopt| adopt.ancestor(&first));
+    let before = ancestor.map(|ancestor| {
         let mut before = vec![];
         let there = lineage(
             adapter,
@@ -133,7 +135,8 @@ fn in_place(adapter: &'static dyn Adapter, found: &Found) -> io::Result<Whole> {
     Ok(Whole::new(reader.finish(), Some(mark), lost, session))
 }
 
-/// So many lines of a session, with those of its ancestors before it. False: some are not here.
+/// Collects the first `most` lines of a session, after those of its ancestors. Returns false if
+/// some are missing.
 fn lineage(
     adapter: &'static dyn Adapter,
     home: &Path,
@@ -161,7 +164,8 @@ fn lineage(
         .split(|b| *b == b'\n')
         .filter(|line| !line.is_empty())
         .peekable();
-    let ancestor = lines.peek().and_then(|first| adapter.ancestor(first));
+    let adopt = adapter.capabilities().adopt;
+    let ancestor = adopt.and_then(|adopt| adopt.ancestor(lines.peek()?));
     let there =
         ancestor.is_none_or(|a| lineage(adapter, home, &a.session, a.lines, generation + 1, into));
     into.extend(lines.map(<[u8]>::to_vec));
@@ -212,8 +216,8 @@ mod tests {
         )
     }
 
-    /// Each session is taken out of the database that holds them all, without what its user took
-    /// back, and the database stays as it is.
+    /// Each session is copied out of the database that holds them all, without the messages that
+    /// its user undid, and the database stays as it is.
     #[test]
     fn one_session_of_many() {
         let home = tempfile::tempdir().unwrap();
@@ -236,7 +240,8 @@ mod tests {
         let before = (fs_err::read(&file).unwrap(), fs_err::read(&log).unwrap());
 
         let opencode = adapter("opencode").unwrap();
-        let mut own = opencode.own_sessions(&|_| Some("/h".into()), None).unwrap();
+        let adopt = opencode.capabilities().adopt.unwrap();
+        let mut own = adopt.own_sessions(&|_| Some("/h".into()), None).unwrap();
         own.home = home.path().to_owned();
         let found = find::sessions(opencode, &own, Some("/w"));
         let ids: Vec<&str> = found.iter().map(|f| f.head.session.as_str()).collect();

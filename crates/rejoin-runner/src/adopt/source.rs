@@ -1,29 +1,30 @@
-//! What was taken in of a session that is not written to by us: to tell later what is new in it.
+//! Fingerprint of the messages that were taken in from a session which we do not write to, for
+//! detecting new ones later.
 
-use rejoin_agents::Said;
+use rejoin_agents::SessionMessage;
 use rejoin_core::Role;
 use serde::{Deserialize, Serialize};
 
 use super::find::Found;
 
-/// Kept with the adoption. Its path is evidence: the session is looked for anew.
+/// Stored with the adoption. The path is only a hint: the session is searched for again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
     pub(super) path: String,
-    /// Unchanged: nobody wrote to it.
+    /// Stamp that is unchanged as long as the session was not written.
     pub(super) stamp: String,
-    /// So many messages were taken in, and what they said.
+    /// Number of messages that were taken in, and a hash of them.
     pub(super) messages: u64,
     fold: String,
-    /// Bytes of the last of them.
+    /// Length in bytes of the last of them.
     #[serde(default)]
     last_length: u64,
-    /// Ours is a copy.
+    /// True if our session is a copy.
     pub(super) copied: bool,
 }
 
 impl Source {
-    pub(super) fn of(found: &Found, said: &[Said], copied: bool) -> Self {
+    pub(super) fn of(found: &Found, said: &[SessionMessage], copied: bool) -> Self {
         Self {
             path: found.path.clone(),
             stamp: found.stamp.clone(),
@@ -34,9 +35,10 @@ impl Source {
         }
     }
 
-    /// What follows what was taken in; none: it does not begin with that any more. The last answer may
-    /// have been on its way then: what came to it since is told by itself.
-    pub(super) fn since(&self, said: &[Said]) -> Option<Vec<Said>> {
+    /// Returns the messages that follow those that were taken in, or None if the session no longer
+    /// begins with them. The last answer may have been incomplete then: its remainder becomes a
+    /// message of its own.
+    pub(super) fn since(&self, said: &[SessionMessage]) -> Option<Vec<SessionMessage>> {
         let taken = usize::try_from(self.messages).ok()?;
         let (before, after) = said.split_at_checked(taken)?;
         if fold(before) == self.fold {
@@ -45,15 +47,15 @@ impl Source {
         let (last, first) = before.split_last()?;
         let length = usize::try_from(self.last_length).ok()?;
         let then = last.text.get(..length).filter(|_| length > 0)?;
-        let was = Said {
+        let was = SessionMessage {
             text: then.to_owned(),
             ..last.clone()
         };
-        let begun: Vec<Said> = first.iter().cloned().chain([was]).collect();
+        let begun: Vec<SessionMessage> = first.iter().cloned().chain([was]).collect();
         if last.role != Role::Assistant || fold(&begun) != self.fold {
             return None;
         }
-        let rest = Said {
+        let rest = SessionMessage {
             text: last.text[length..].trim_start().to_owned(),
             ..last.clone()
         };
@@ -61,7 +63,7 @@ impl Source {
     }
 }
 
-fn fold(said: &[Said]) -> String {
+fn fold(said: &[SessionMessage]) -> String {
     let mut hasher = blake3::Hasher::new();
     for one in said {
         let role = match one.role {
@@ -81,8 +83,8 @@ mod tests {
 
     #[test]
     fn what_is_new_follows_what_was_taken_in() {
-        let said = |texts: &[&str]| -> Vec<Said> {
-            let one = |text: &&str| Said {
+        let said = |texts: &[&str]| -> Vec<SessionMessage> {
+            let one = |text: &&str| SessionMessage {
                 role: Role::User,
                 text: (*text).to_owned(),
                 trail: vec![],
@@ -107,10 +109,10 @@ mod tests {
         assert_eq!(new(&["a"]), None);
     }
 
-    /// The session was adopted while its last answer was on its way.
+    /// The session was adopted while its last answer was still being written.
     #[test]
     fn an_answer_that_grew_is_told_on() {
-        let one = |role, text: &str| Said {
+        let one = |role, text: &str| SessionMessage {
             role,
             text: text.to_owned(),
             trail: vec![],

@@ -1,36 +1,38 @@
-//! Starts a run that was put into words: written ahead first, then told to a shim.
+//! Starts a prepared run: writes the attempt ahead, then hands the run to a shim.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rejoin_agents::{Forking, MARKER, Records};
 use rejoin_core::{Reason, TurnId, TurnPlan};
-use rejoin_hub::{BeginAttempt, HubLink, fault};
+use rejoin_hub::{BeginAttempt, fault};
 
-use super::{Prepared, Preparing, run_folder, text, turn_folder};
+use super::{AttemptContext, PreparedRun, run_folder, text, turn_folder};
 use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::folder::make_private;
 use crate::foreign_file;
 use crate::hook;
-use crate::look::environment;
+use crate::inspect::environment;
 use crate::overlay;
-use crate::process::{SELF, ShimChild, spawn_early_shim, spawn_shim};
+use crate::process::{SELF, ShimChild, spawn_shim, spawn_waiting_shim};
 use crate::shim::Spec;
 use crate::wall::{Gap, Mechanism, Wall};
 
-/// Without anybody attached, stdin is closed after this: the CLI then finishes by itself.
+/// Time in milliseconds after which a shim without a reader closes stdin; the CLI then finishes by
+/// itself.
 const ORPHANED: u64 = 2_000;
-/// What the CLI gets to clean up after an interrupt: one that does not even hear that it is to end is
-/// gone after two seconds more, and its turn committed within the eight that a container is given.
+/// Time in milliseconds that the CLI has to clean up after an interrupt. A CLI that ignores even
+/// the request to end is killed two seconds later, so that its turn is committed within the eight
+/// seconds that a container gets.
 pub(crate) const GRACE: u64 = 4_000;
 
-impl<L: HubLink> Preparing<'_, L> {
-    /// Writes ahead, then starts. `refused`: the attempt that the CLI refused before this one;
-    /// `early`: a shim that waits to be told what to run.
-    pub async fn start(
+impl AttemptContext<'_> {
+    /// Writes the attempt ahead, then starts it. `refused` is the number of the previous attempt if
+    /// the CLI refused it; `early` is a shim that waits for its run.
+    pub(crate) async fn start(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedRun,
         verdict: &TurnPlan,
         refused: Option<i64>,
         early: Option<ShimChild>,
@@ -48,7 +50,7 @@ impl<L: HubLink> Preparing<'_, L> {
             refused,
         };
         fault::point("before_begin");
-        self.link.begin(claimed, &begin).await?;
+        self.hub.begin_attempt(claimed, &begin).await?;
         tracing::info!(
             turn = %claimed.turn.id,
             conversation = %claimed.conversation.id,
@@ -64,10 +66,10 @@ impl<L: HubLink> Preparing<'_, L> {
         Ok((folder, child))
     }
 
-    /// Starts what was written ahead.
+    /// Starts an attempt that is already written ahead.
     pub(crate) async fn launch(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedRun,
         folder: &Path,
         early: Option<ShimChild>,
     ) -> Result<ShimChild> {
@@ -80,7 +82,8 @@ impl<L: HubLink> Preparing<'_, L> {
             stdin: prepared.command.stdin.clone(),
             close_stdin_on: prepared.command.close_stdin_on.clone(),
             done_on: prepared.command.done_on.clone(),
-            // What it asks may be answered by whoever comes next, and one that is led goes on with them.
+            // The next reader may answer a question, or lead a dialogue, so stdin stays open for
+            // it.
             orphan_ms: (!prepared.plan.asks && prepared.command.dialogue.is_none())
                 .then_some(ORPHANED),
             ..self.spec(prepared)?
@@ -93,18 +96,25 @@ impl<L: HubLink> Preparing<'_, L> {
         Ok(child)
     }
 
-    /// What is run, but for what it is told.
-    pub(crate) fn spec(&self, prepared: &Prepared) -> Result<Spec> {
-        let (claimed, looked) = (self.claimed, self.looked);
+    /// Builds the shim's spec, without stdin.
+    pub(crate) fn spec(&self, prepared: &PreparedRun) -> Result<Spec> {
+        let (claimed, inspection) = (self.claimed, self.inspection);
         let through = prepared.command.through;
         let bridge = through.map(|command| [SELF.to_owned(), command.to_owned()]);
         let mut argv: Vec<String> = bridge.into_iter().flatten().collect();
-        argv.push(text(&looked.binary.path)?);
-        argv.extend(looked.adapter.prelude().iter().map(ToString::to_string));
+        argv.push(text(&inspection.binary.path)?);
+        argv.extend(
+            inspection
+                .adapter
+                .profile()
+                .prelude
+                .iter()
+                .map(ToString::to_string),
+        );
         argv.extend(prepared.command.args.iter().cloned());
         Ok(Spec {
             argv,
-            dir: looked.folder.path.clone().into(),
+            dir: inspection.folder.path.clone().into(),
             hold_stdin: prepared.command.hold_stdin,
             dialogue: prepared.command.dialogue.clone(),
             pty: prepared.command.pty,
@@ -117,13 +127,11 @@ impl<L: HubLink> Preparing<'_, L> {
         })
     }
 
-    /// The wall around the run, with the openings that it needs.
-    fn wall(&self, prepared: &Prepared) -> Option<Wall> {
-        let mut wall = self.looked.wall.wall()?.clone();
+    /// Returns the wall around the run, with the openings that the run needs.
+    fn wall(&self, prepared: &PreparedRun) -> Option<Wall> {
+        let mut wall = self.inspection.wall.wall()?.clone();
         wall.gaps.extend(hook::gaps(&prepared.command.env));
-        if prepared.plan.forked.is_some()
-            && matches!(self.looked.adapter.forking(), Forking::FromFile(_))
-        {
+        if prepared.plan.forked.is_some() && matches!(self.forking(), Some(Forking::FromFile(_))) {
             let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
             let seed = self
                 .seed(&folder, &prepared.plan.session, &pin.to_string())
@@ -131,7 +139,7 @@ impl<L: HubLink> Preparing<'_, L> {
             wall.gaps.push(Gap::to_read(seed));
         }
         if wall.mechanism == Mechanism::Landlock {
-            // A script may open `/dev/stderr`, which is one of these.
+            // A script may open `/dev/stderr`, which is one of these files.
             let own = || run_folder(self.config, self.claimed, &prepared.prompt_id);
             let folder = prepared
                 .host
@@ -143,7 +151,7 @@ impl<L: HubLink> Preparing<'_, L> {
         Some(wall)
     }
 
-    /// A shim for the run in `folder`.
+    /// Starts a shim for the run in `folder`, or hands the run to the early one.
     pub(crate) fn spawn(
         &self,
         early: Option<ShimChild>,
@@ -154,36 +162,37 @@ impl<L: HubLink> Preparing<'_, L> {
             return Ok(child);
         }
         let turn = self.claimed.turn.id.to_string();
-        let env = marked(self.looked.env.iter().chain(env).cloned(), &turn);
+        let env = marked(self.inspection.env.iter().chain(env).cloned(), &turn);
         spawn_shim(Path::new(SELF), folder, env).map_err(Error::io("starting the agent"))
     }
 
-    /// What the CLI needs on disk, and a copy of what could not be taken back otherwise.
-    async fn make_ready(&self, prepared: &Prepared, run: &Path) -> Result<()> {
-        let looked = self.looked;
-        if let Some(overlay) = &looked.overlay {
+    /// Puts the files that the CLI needs on disk, and saves a copy of a session that could not be
+    /// restored otherwise.
+    async fn make_ready(&self, prepared: &PreparedRun, run: &Path) -> Result<()> {
+        let inspection = self.inspection;
+        if let Some(overlay) = &inspection.overlay {
             overlay::lay(overlay).map_err(Error::io("preparing the agent's home"))?;
         }
-        overlay::put_files(&looked.home, &prepared.command.files)
+        overlay::put_files(&inspection.home, &prepared.command.files)
             .map_err(Error::io("preparing the agent's home"))?;
-        let (plan, now) = (&prepared.plan, self.link.clock().now() / 1000);
+        let (plan, now) = (&prepared.plan, self.hub.clock.now() / 1000);
         if plan.forked.is_some() {
             let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
             self.seed(&folder, &plan.session, &pin.to_string())
-                .plant_apart(plan.session_file.as_deref(), now)
+                .install_async(plan.session_file.as_deref(), now)
                 .await
                 .map_err(Error::io("putting the session in its place"))?;
         } else if let Some(confirmed) = &plan.confirmed {
-            looked
+            inspection
                 .sessions()
-                .save_apart(&confirmed.file, run)
+                .save_async(&confirmed.file, run)
                 .await
                 .map_err(Error::io("saving the session"))?;
         } else if let (Records::Database { .. }, Some(place)) =
-            (looked.adapter.records(), &plan.session_file)
+            (inspection.adapter.profile().records, &plan.session_file)
         {
             let failed = |error| Error::io("preparing the agent's home")(error);
-            let file = foreign_file::beneath(&looked.home, place).map_err(failed)?;
+            let file = foreign_file::beneath(&inspection.home, place).map_err(failed)?;
             if let Some(parent) = file.parent() {
                 make_private(parent).map_err(failed)?;
             }
@@ -192,14 +201,15 @@ impl<L: HubLink> Preparing<'_, L> {
     }
 }
 
-/// A shim that loads while we look and decide. None if it cannot be had: then it comes later.
-pub fn early_shim(config: &RunnerConfig, turn: TurnId, agent: &str) -> Option<ShimChild> {
+/// Starts a shim that loads while we gather facts and decide. Returns None if it cannot be started;
+/// then a shim is started later.
+pub(crate) fn prespawn_shim(config: &RunnerConfig, turn: TurnId, agent: &str) -> Option<ShimChild> {
     let (adapter, turn) = (config.adapter(agent)?, turn.to_string());
     let env = marked(environment(config, adapter), &turn);
-    spawn_early_shim(Path::new(SELF), env).ok()
+    spawn_waiting_shim(Path::new(SELF), env).ok()
 }
 
-/// With the marker by which everything is found that belongs to the turn.
+/// Adds the marker by which all processes of the turn are found.
 pub(crate) fn marked(
     env: impl IntoIterator<Item = (String, String)>,
     turn: &str,

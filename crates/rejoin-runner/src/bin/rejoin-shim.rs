@@ -1,4 +1,5 @@
-//! The shim alone, for tests: `rejoin-shim shim FOLDER`, as in the real executable.
+//! The shim as an executable of its own, for tests: `rejoin-shim shim FOLDER`, as in the real
+//! executable.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,21 +1,22 @@
-//! One line of a session file, put together from pieces. However long it is, what is kept of it is not:
-//! texts in it that no model could have been shown are cut, what surrounds them stays.
+//! Line of a session file, assembled from pieces in bounded memory: texts that are too long for any
+//! model are cut, the JSON around them is kept.
 
-/// A shorter line is kept as it is.
+/// Length up to which a line is kept as it is.
 const SHORT: usize = 4 * 1024 * 1024;
-/// So much is kept of a text within a longer one. More than any model is shown or says.
+/// Number of bytes that are kept of a text in a longer line: more than any model is shown or
+/// writes.
 const MOST_TEXT: usize = 8 * 1024 * 1024;
-/// A line of which more would have to be kept cannot be read.
+/// Limit for the kept bytes of a line; beyond it the line is unreadable.
 const MOST: usize = 2 * MOST_TEXT;
-/// What every reader counts as a line that cannot be read.
+/// Replacement that every reader counts as an unreadable line.
 const UNREADABLE: &[u8] = b"{";
-/// Stands where a text was cut.
+/// Mark for the place at which a text was cut.
 const CUT: &str = "[…]";
 
 #[derive(Default)]
 pub(super) struct Line {
     kept: Vec<u8>,
-    /// Of one that is not short.
+    /// State of the JSON scan, for a line that is not short.
     texts: Option<Texts>,
 }
 
@@ -23,7 +24,7 @@ impl Line {
     pub(super) fn add(&mut self, piece: &[u8]) {
         if self.texts.is_none() && self.kept.len() + piece.len() > SHORT {
             let mut texts = Texts::new(MOST_TEXT);
-            // Cuts nothing: a text in it is not longer than it is.
+            // Cuts nothing: no text is longer than the line so far.
             texts.pass(&std::mem::take(&mut self.kept), &mut self.kept);
             self.texts = Some(texts);
         }
@@ -38,7 +39,7 @@ impl Line {
         self.kept.is_empty()
     }
 
-    /// What is kept of it, without its end; the next one begins.
+    /// Passes the kept bytes to `each`, without the newline, and begins the next line.
     pub(super) fn take(&mut self, each: &mut impl FnMut(&[u8])) {
         let line = if self.kept.len() < MOST {
             self.kept.strip_suffix(b"\n").unwrap_or(&self.kept)
@@ -48,19 +49,19 @@ impl Line {
         each(line);
         self.texts = None;
         self.kept.clear();
-        // One long line is not paid for until the end of the file.
+        // The memory of one long line is not kept until the end of the file.
         self.kept.shrink_to(SHORT);
     }
 }
 
-/// Where in its JSON a line is.
+/// Position in the JSON of a line.
 struct Texts {
     at: At,
     most: usize,
-    /// Bytes of the text it is in.
+    /// Number of bytes of the current text.
     length: usize,
     cut: bool,
-    /// What went by is the first of two escapes that are one character.
+    /// True after the first of two escapes that form one character (a surrogate pair).
     half: bool,
 }
 
@@ -69,7 +70,7 @@ enum At {
     Outside,
     Text,
     Escape,
-    /// So many digits of a character are still to come; could it be the first half of one?
+    /// Number of hex digits left, and if the escape could be a high surrogate.
     Digits(u8, bool),
 }
 
@@ -165,7 +166,7 @@ mod tests {
         assert!(text == "t".repeat(MOST_TEXT) + CUT);
     }
 
-    /// Whatever it is made of, and wherever the limit falls.
+    /// For any characters, and at any position of the limit.
     #[test]
     fn a_longer_text_is_cut_between_characters() {
         for written in [

@@ -1,7 +1,7 @@
-//! Runs a short command to its end and keeps what it printed: `--version` and the like.
+//! Runs a short command to its end and returns its output: `--version` and the like.
 //!
-//! Nothing a probed binary does may hold us up: output is bounded, time is bounded, and a process
-//! it left behind with our pipe in its hands is not waited for.
+//! Nothing a probed binary does may block us: output is bounded, time is bounded, and a process
+//! that it left behind with our pipe open is not waited for.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -17,26 +17,28 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use super::tree;
+use crate::wall::Wall;
 
-/// What a command printed and how it ended.
+/// Output and end of a command.
 #[derive(Debug)]
 pub struct Captured {
     pub status: ExitStatus,
-    /// At most 8 MiB; what came after is thrown away. The same holds for `stderr`.
+    /// At most 8 MiB; the rest is discarded. The same holds for `stderr`.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// It did not end in time and was killed, with everything it had started.
+    /// True if the command did not end in time and was killed, with everything it had started.
     pub timed_out: bool,
 }
 
 const MOST: usize = 8 * 1024 * 1024;
-/// How long output is still awaited when the command has ended but somebody holds its pipes.
+/// Time to wait for output when the command has ended but another process holds its pipes.
 const AFTER_END: Duration = Duration::from_millis(200);
 const STEP: Duration = Duration::from_millis(10);
 
-/// Runs `program` in `dir` with exactly the environment `env`, for at most `timeout`.
+/// Runs `program` in `dir` with exactly the environment `env`, for at most `timeout`,
+/// behind a wall if one is given.
 ///
-/// Blocks; call it off the async threads.
+/// Blocks; must be called off the async threads.
 pub fn capture(
     program: &OsStr,
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -44,9 +46,11 @@ pub fn capture(
     dir: &Path,
     stdin: &[u8],
     timeout: Duration,
+    wall: Option<&Wall>,
 ) -> io::Result<Captured> {
     let deadline = Instant::now() + timeout;
-    let mut child = super::command(program)
+    let mut command = super::command(program);
+    command
         .args(args)
         .env_clear()
         .envs(env)
@@ -54,8 +58,11 @@ pub fn capture(
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+        .stderr(Stdio::piped());
+    let mut child = match wall {
+        Some(wall) => wall.behind(|| command.spawn())?,
+        None => command.spawn()?,
+    };
     let outcome = attend(&mut child, stdin, deadline);
     if outcome.is_err() {
         end(&mut child)?;
@@ -155,7 +162,7 @@ fn feed<W: Write>(pipe: &mut Option<W>, rest: &mut &[u8]) {
 
 fn drain<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>) {
     let mut block = [0; 16 * 1024];
-    // Bounded, so that an endless writer cannot keep us from looking at the clock.
+    // Bounded, so that an endless writer cannot keep us from checking the time.
     for _ in 0..64 {
         let Some(open) = pipe else { return };
         match open.read(&mut block) {
@@ -171,10 +178,10 @@ fn drain<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>) {
     }
 }
 
-/// Kills the command, its group and all it started, as long as the parentage shows it.
+/// Kills the command, its group, and all its descendants that are still recognisable as such.
 fn end(child: &mut Child) -> io::Result<ExitStatus> {
     let pid = child.id().cast_signed();
-    // Frozen first, so that the tree stands still while it is listed.
+    // Stopped first, so that the tree does not change while it is listed.
     killpg(Pid::from_raw(pid), Signal::SIGSTOP).ok();
     for entry in tree::below(&tree::all(), &[pid], &[]) {
         kill(Pid::from_raw(entry.pid), Signal::SIGKILL).ok();
@@ -199,6 +206,7 @@ mod tests {
             "/".as_ref(),
             stdin,
             timeout,
+            None,
         )
         .unwrap()
     }

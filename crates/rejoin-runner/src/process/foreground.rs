@@ -1,5 +1,5 @@
-//! A program in the foreground of the terminal we were started from: it has the terminal to itself
-//! until it ends, and we only wait.
+//! Program in the foreground of our terminal: it has the terminal to itself until it ends, and we
+//! only wait.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
@@ -15,31 +15,31 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Group, c_string, environment, launch};
 use crate::wall::Wall;
 
-/// Looked at again even if no signal said that something happened.
+/// Interval between checks without a signal.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What a program that was killed may have left switched on: other screen, mouse, focus, pasting and
-/// keyboard modes, colours, a hidden cursor.
+/// Sequence that resets modes which a killed program may have left on: alternate screen, mouse,
+/// focus, paste and keyboard modes, colours, a hidden cursor.
 const AS_IT_WAS: &str = "\x1b[<u\x1b[>4m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?2026l\x1b[?1049l\x1b[?1l\x1b>\x1b[0m\x1b[?25h\r\n\x1b[J";
 
-/// How it ended.
+/// End of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ForegroundEnd {
     Code(i32),
     Killed(i32),
 }
 
 /// Runs `program` in `folder` with exactly the environment `env`, and waits for its end.
 ///
-/// What is typed to interrupt or quit concerns the program, not us. Who wants to end us or takes the
-/// terminal away ends the program, and we go on with what is left to do.
+/// Interrupt and quit keys are for the program, and we ignore them. SIGTERM and SIGHUP are passed on
+/// and end the program, and we continue with the remaining work.
 pub async fn foreground(
     program: &Path,
     args: &[String],
     env: impl IntoIterator<Item = (OsString, OsString)>,
     folder: &Path,
     wall: Option<&Wall>,
-) -> io::Result<Ended> {
+) -> io::Result<ForegroundEnd> {
     let program = c_string(program.as_os_str())?;
     let args = args.iter().map(|arg| c_string(OsStr::new(arg)));
     let argv: Vec<CString> = std::iter::once(Ok(program.clone()))
@@ -62,8 +62,8 @@ pub async fn foreground(
     })?;
     let ended = loop {
         match waitpid(pid, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED))? {
-            WaitStatus::Exited(_, code) => break Ended::Code(code),
-            WaitStatus::Signaled(_, signal, _) => break Ended::Killed(signal as i32),
+            WaitStatus::Exited(_, code) => break ForegroundEnd::Code(code),
+            WaitStatus::Signaled(_, signal, _) => break ForegroundEnd::Killed(signal as i32),
             WaitStatus::Stopped(..) => stop_along(pid)?,
             WaitStatus::PtraceEvent(..)
             | WaitStatus::PtraceSyscall(_)
@@ -83,19 +83,20 @@ pub async fn foreground(
     Ok(ended)
 }
 
-/// A process is started in the folder we are in.
+/// Starts a process in another working folder: it inherits ours, which is changed for that moment.
 fn started_in<T>(folder: &Path, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let here = std::env::current_dir();
     std::env::set_current_dir(folder)?;
     let started = start();
     if let Ok(here) = here {
-        // It may be gone by now; nothing of ours needs it.
+        // The folder may be gone by now; nothing here needs it.
         drop(std::env::set_current_dir(here));
     }
     started
 }
 
-/// Suspended by its own key: the shell is to have the terminal, so we stop as well, and go on with it.
+/// Stops this process too when the program was suspended by its own key, so that the shell gets the
+/// terminal, and continues the program afterwards.
 fn stop_along(pid: Pid) -> io::Result<()> {
     raise(Signal::SIGSTOP)?;
     kill(pid, Signal::SIGCONT)?;
@@ -109,8 +110,8 @@ impl Modes {
         Self(tcgetattr(io::stdin()).ok())
     }
 
-    fn put_back(&self, ended: Ended) {
-        if let Ended::Killed(_) = ended {
+    fn put_back(&self, ended: ForegroundEnd) {
+        if let ForegroundEnd::Killed(_) = ended {
             let mut out = io::stdout();
             drop(out.write_all(AS_IT_WAS.as_bytes()));
             drop(out.flush());

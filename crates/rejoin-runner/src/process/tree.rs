@@ -1,6 +1,6 @@
-//! The process table as `/proc` shows it: parents, start times, zombies, command lines.
+//! Process table from `/proc`: parents, start times, zombies, command lines.
 //!
-//! Reading never fails: a process that ends while it is looked at is simply not there.
+//! Reading never fails: a process that ends while it is read is simply not in the result.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use nix::unistd::{SysconfVar, sysconf};
 
-/// Bytes to read at once: most files are shorter.
+/// Number of bytes to read at once: most files are shorter.
 const AT_ONCE: usize = 4096;
 
-/// One process as it was when it was read.
+/// Process at the time at which it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
     pub(crate) start: u64,
     pub(crate) zombie: bool,
-    /// By a signal, or by a debugger.
+    /// True if a signal or a debugger stopped it.
     pub(crate) stopped: bool,
 }
 
 impl Entry {
-    /// Returns how long the process has been running, in time that nobody can set.
+    /// Returns the time since the process started, by a clock that cannot be set.
     pub(crate) fn age(&self) -> Duration {
         let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
         let ticks = ticks.and_then(|it| u64::try_from(it).ok()).unwrap_or(100);
@@ -33,15 +33,16 @@ impl Entry {
     }
 }
 
-/// The process with this pid, if there is one.
+/// Reads the process with this pid, if there is one.
 pub(crate) fn read(pid: i32) -> Option<Entry> {
     let mut stat = Vec::new();
     read_into(pid, "stat", &mut stat);
     parse(pid, &stat)
 }
 
-/// What a file of the process holds; nothing if it is gone. A file of `/proc` has no size, so that reading
-/// it as others are read takes three times as many calls: before a turn there may be hundreds.
+/// Reads a file of the process; empty if the process is gone. Files in `/proc` have no size, so the
+/// usual way of reading takes three times as many calls, and before a turn there may be hundreds of
+/// files.
 pub(crate) fn read_into(pid: i32, name: &str, bytes: &mut Vec<u8>) {
     bytes.clear();
     let Ok(mut file) = fs_err::File::open(file(pid, name)) else {
@@ -58,18 +59,18 @@ pub(crate) fn read_into(pid: i32, name: &str, bytes: &mut Vec<u8>) {
     bytes.truncate(len);
 }
 
-/// The numbers of all processes that are visible to us.
+/// Returns the pids of all visible processes.
 pub(crate) fn pids() -> impl Iterator<Item = i32> {
     let entries = fs_err::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Every process that is visible to us.
+/// Returns all visible processes.
 pub(crate) fn all() -> Vec<Entry> {
     pids().filter_map(read).collect()
 }
 
-/// All descendants of `roots` in `table`, without the roots, not walking through `stops`.
+/// Returns all descendants of `roots` in `table`, without the roots, and without following `stops`.
 pub(crate) fn below(table: &[Entry], roots: &[i32], stops: &[i32]) -> Vec<Entry> {
     let mut children: HashMap<i32, Vec<&Entry>> = HashMap::new();
     for entry in table {
@@ -78,7 +79,7 @@ pub(crate) fn below(table: &[Entry], roots: &[i32], stops: &[i32]) -> Vec<Entry>
     let mut found = Vec::new();
     let mut todo = roots.to_vec();
     while let Some(parent) = todo.pop() {
-        // Taken out, so that a table read while pids moved cannot send us round in a circle.
+        // Removed, so that a table in which pids were reused cannot form a circle.
         for child in children.remove(&parent).unwrap_or_default() {
             if stops.contains(&child.pid) || roots.contains(&child.pid) {
                 continue;
@@ -90,7 +91,7 @@ pub(crate) fn below(table: &[Entry], roots: &[i32], stops: &[i32]) -> Vec<Entry>
     found
 }
 
-/// All living descendants of the calling process (zombies left out).
+/// Returns all live descendants of the calling process (zombies left out).
 pub(crate) fn mine() -> Vec<Entry> {
     let me = nix::unistd::getpid().as_raw();
     let mut found = below(&all(), &[me], &[]);
@@ -98,7 +99,16 @@ pub(crate) fn mine() -> Vec<Entry> {
     found
 }
 
-/// The command line for people, at most 200 characters.
+/// Returns the children of a process with one thread, zombies included, from the kernel's own list: a process that
+/// starts another one and ends cannot slip through it, as it can through the process table. None
+/// without `CONFIG_PROC_CHILDREN`.
+pub(crate) fn children(pid: i32) -> Option<Vec<i32>> {
+    let listed = fs_err::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    let pids = listed.split_ascii_whitespace();
+    Some(pids.filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// Returns the command line for display, at most 200 characters.
 pub(crate) fn command(pid: i32) -> String {
     let raw = fs_err::read(file(pid, "cmdline")).unwrap_or_default();
     let text = String::from_utf8_lossy(&raw).replace('\0', " ");
@@ -114,7 +124,8 @@ pub(crate) fn file(pid: i32, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
 }
 
-/// Fields are counted from the last `)`: the name in between may hold anything.
+/// Parses `/proc/PID/stat`. Fields are counted from the last `)`, because the name before it may
+/// hold any characters.
 fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;

@@ -1,16 +1,16 @@
-//! Every capability that rejoin relies on, tried on one binary; no key, no tokens, no network.
+//! Tries every capability that rejoin relies on with one binary; no key, no tokens, no network.
 
-use rejoin_agents::{Contained, ProofRow, ProofState};
+use rejoin_agents::{ProofRow, ProofState, RepositoryIsolation};
 use rejoin_core::{Outcome, PermissionMode, TotalsScope, TurnId};
 use rejoin_model::{ModelServer, Options, Step, ToolCall};
 
 use super::CANARY;
-use super::bench::{Strange, strange};
-use super::stage::{Manner, Said, Stage, Stopped, Subject};
-use crate::leftovers;
+use super::sandbox::{Sandbox, SendOptions, SentTurn, Stopped, Subject};
+use super::single_run::{UnusualRuns, unusual_runs};
+use crate::stray_processes;
 
-/// The rows, in the order in which they are tried. A session is not resumed by a binary for which
-/// one of the first kind is broken.
+/// Rows of the proof, in the order in which they are tried. If a row of the kind `Resume` is
+/// broken, the binary is not used to resume sessions.
 pub const ROWS: &[(&str, Weight)] = &[
     ("start", Weight::Resume),
     ("text is data", Weight::Alone),
@@ -28,16 +28,16 @@ pub const ROWS: &[(&str, Weight)] = &[
     ("restore in another folder", Weight::Alone),
 ];
 
-/// What follows from a broken row.
+/// Consequence of a broken row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Nothing is resumed with this binary.
+    /// No session is resumed with this binary.
     Resume,
-    /// Only that.
+    /// Only this capability is unavailable.
     Alone,
 }
 
-/// Why a binary with these rows does not resume.
+/// Returns the reason why a binary with these rows must not resume, if there is one.
 pub(crate) fn no_resume(rows: &[ProofRow]) -> Option<String> {
     let weighs = |row: &&ProofRow| {
         row.state == ProofState::Broken
@@ -49,7 +49,7 @@ pub(crate) fn no_resume(rows: &[ProofRow]) -> Option<String> {
     Some(format!("{}: {}", broken.what, broken.evidence))
 }
 
-/// Tries everything. `seen` hears of each row as it is known.
+/// Tries everything. Calls `seen` with each row as soon as it is known.
 pub(crate) async fn matrix(subject: Subject<'_>, seen: &mut dyn FnMut(&ProofRow)) -> Vec<ProofRow> {
     let mut rows = Rows { rows: vec![], seen };
     let why = match try_all(subject, &mut rows).await {
@@ -90,7 +90,8 @@ impl Rows<'_> {
         self.add(what, ProofState::Broken, evidence);
     }
 
-    /// None broken: proven with this evidence.
+    /// Adds a row: broken with this reason, or proven with this evidence. Returns true if it is
+    /// proven.
     fn judge(&mut self, what: &str, broken: Option<String>, evidence: &str) -> bool {
         let Some(why) = broken else {
             self.add(what, ProofState::Proven, evidence);
@@ -101,7 +102,7 @@ impl Rows<'_> {
     }
 }
 
-/// Words of the conversation: message N and its answer.
+/// Returns the word of message N; `answer` returns that of its answer.
 fn word(n: usize) -> String {
     format!("proof-message-{n}-word")
 }
@@ -118,7 +119,8 @@ fn runs(command: &str) -> Step {
     }
 }
 
-/// Four that would run for ever. (Claude 2.1.325 does not let a command begin with `sleep`.)
+/// Four processes that would run for ever. (Claude 2.1.325 does not let a command begin with
+/// `sleep`.)
 const BACKGROUND: &str = "tail -f /dev/null & setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; tail -f /dev/null";
 
 async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Result<(), Stopped> {
@@ -139,7 +141,7 @@ async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Result<(), Stoppe
     })
     .await
     .map_err(|_| Stopped::Impossible)?;
-    let stage = Stage::set(subject, &server)
+    let stage = Sandbox::set(subject, &server)
         .await
         .ok_or(Stopped::Impossible)?;
     let play = Play {
@@ -161,19 +163,19 @@ async fn try_all(subject: Subject<'_>, rows: &mut Rows<'_>) -> Result<(), Stoppe
 struct Play<'a> {
     subject: Subject<'a>,
     server: &'a ModelServer,
-    stage: &'a Stage<'a>,
+    stage: &'a Sandbox<'a>,
 }
 
 impl Play<'_> {
-    async fn say(&self, text: &str, mode: PermissionMode) -> Result<Said, Stopped> {
-        let manner = Manner {
+    async fn say(&self, text: &str, mode: PermissionMode) -> Result<SentTurn, Stopped> {
+        let manner = SendOptions {
             mode,
-            ..Manner::default()
+            ..SendOptions::default()
         };
         self.stage.say(self.server, text, manner, None).await
     }
 
-    /// The first two turns; false: nothing else needs to be tried.
+    /// Runs the first two turns. Returns false if nothing else needs to be tried.
     async fn begin(&self, rows: &mut Rows<'_>) -> Result<bool, Stopped> {
         let canary = self.stage.folder().join("canary.txt");
         fs_err::write(&canary, CANARY).map_err(|_| Stopped::Impossible)?;
@@ -243,7 +245,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Allowed first, so that a tool that never runs is not taken for one that is held back.
+    /// Tries the allowed tool first, so that a tool that never runs is not taken for a denied one.
     async fn permissions(&self, rows: &mut Rows<'_>) -> Result<(), Stopped> {
         let text = format!("{} #s:proof-tool-5", word(5));
         let allowed = self.say(&text, PermissionMode::Full).await?;
@@ -255,7 +257,7 @@ impl Play<'_> {
         if leaked {
             rows.broken(what, "a read-only turn on a resumed session wrote a file");
         } else if !ran {
-            // Perhaps nothing may run here at all; then nothing was shown.
+            // Perhaps no command can run here at all; then nothing is proven.
             let why = format!("a command did not run under full: {}", allowed.what());
             rows.add(what, ProofState::NotTried, &why);
         } else {
@@ -276,14 +278,14 @@ impl Play<'_> {
 
     async fn kill(&self, rows: &mut Rows<'_>) -> Result<(), Stopped> {
         let text = format!("{} #s:proof-tool-7", word(7));
-        let manner = Manner {
+        let manner = SendOptions {
             mode: PermissionMode::Full,
-            ..Manner::default()
+            ..SendOptions::default()
         };
         let under_way = |turn: TurnId| {
             let turn = turn.to_string();
-            let ours = |m: &&leftovers::Marked| m.command.trim() == "tail -f /dev/null";
-            leftovers::marked(&turn).iter().filter(ours).count() == 4
+            let ours = |m: &&stray_processes::Marked| m.command.trim() == "tail -f /dev/null";
+            stray_processes::marked(&turn).iter().filter(ours).count() == 4
         };
         let said = self
             .stage
@@ -302,14 +304,15 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// A session it cannot know: it must say so, and not begin another one in silence. And its fork.
+    /// Tries a session that the CLI cannot know: the CLI must refuse it and must not silently start
+    /// another one. Also tries a fork.
     async fn refusal(&self, rows: &mut Rows<'_>) {
         self.server.clear();
-        let Some(Strange {
+        let Some(UnusualRuns {
             unknown: (ran, unknown),
             went_on,
             fork,
-        }) = strange(self.subject, self.server).await
+        }) = unusual_runs(self.subject, self.server).await
         else {
             return;
         };
@@ -360,9 +363,9 @@ impl Play<'_> {
                 rows.broken(what, "the session's file could not be copied");
                 continue;
             };
-            let manner = Manner {
+            let manner = SendOptions {
                 elsewhere,
-                ..Manner::default()
+                ..SendOptions::default()
             };
             let text = format!("{} #s:proof-{n}", word(n));
             let said = stage.say(self.server, &text, manner, None).await;
@@ -380,32 +383,32 @@ impl Play<'_> {
     }
 }
 
-/// The row of a proof that was made when the binary was first seen.
-fn contained(proof: Option<Contained>) -> (ProofState, &'static str) {
+/// Returns the row for the proof that was made when the binary was first seen.
+fn contained(proof: Option<RepositoryIsolation>) -> (ProofState, &'static str) {
     match proof {
-        Some(Contained::Proven) => (
+        Some(RepositoryIsolation::Proven) => (
             ProofState::Proven,
             "hooks, servers and helpers of a hostile repository did not run",
         ),
-        Some(Contained::Broken) => (
+        Some(RepositoryIsolation::Broken) => (
             ProofState::Broken,
             "a hostile repository ran a program; such repositories are refused",
         ),
-        Some(Contained::NoFlags) => (
+        Some(RepositoryIsolation::NoFlags) => (
             ProofState::NotTried,
             "no flag for it: such repositories are refused",
         ),
-        Some(Contained::Untested) | None => (
+        Some(RepositoryIsolation::Untested) | None => (
             ProofState::NotTried,
             "no turn showed it: such repositories are refused",
         ),
     }
 }
 
-/// How many processes of a turn live on. What was killed may take a moment to go.
+/// Counts the live processes of a turn. Killed processes may take a moment to disappear.
 async fn live_on(turn: &str) -> usize {
     let count = || {
-        let left = leftovers::marked(turn);
+        let left = stray_processes::marked(turn);
         left.iter()
             .filter(|m| !m.command.contains(" shim "))
             .count()

@@ -1,7 +1,7 @@
-//! The idle limit of a run: a CLI that hangs does not block its conversation for ever.
+//! Idle limit of a run: a CLI that hangs does not block its conversation for ever.
 //!
 //! A run is idle while its CLI prints nothing, no tool call is open and no person is asked. The shim
-//! sees neither calls nor questions, so the process that follows the run keeps this limit.
+//! sees neither calls nor questions, so the process that follows the run enforces this limit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,21 @@ use rejoin_core::{Class, EventBody, Failure, Outcome};
 use rejoin_hub::Claimed;
 
 use crate::config::RunnerConfig;
-use crate::shim::{End, Why};
+use crate::shim::{ShimEnd, StopReason};
 
-/// Default: models may think for long without a word, but not for so long.
+/// Default limit. Models may think for a long time without output, but not this long.
 const USUAL: Duration = Duration::from_mins(30);
-/// Default of the demo agent, which can be told to wait for an hour.
+/// Default of the demo agent, which a prompt can make wait for an hour.
 const DEMO: Duration = Duration::from_hours(2);
-/// Default of an agent that the configuration describes: its tool calls are not seen.
+/// Default of an agent that the configuration describes, because its tool calls are not visible.
 const DESCRIBED: Duration = Duration::from_hours(6);
-/// A tool call that is open for longer counts as activity no more.
+/// Time after which an open tool call no longer counts as activity.
 const TOOL_MAY_TAKE: Duration = Duration::from_hours(6);
-/// A file in the folder of a run that was stopped by this limit.
+/// File in the folder of a run that was stopped by this limit.
 const MARK: &str = "idle";
 
-/// Returns the idle limit of a turn: its own, the configured one of its agent, or the default. None: no limit.
+/// Returns the idle limit of a turn: its own, the configured one of its agent, or the default.
+/// Returns None if there is no limit.
 pub(crate) fn limit(config: &RunnerConfig, claimed: &Claimed) -> Option<Duration> {
     let name = claimed.turn.agent.as_str();
     let own = claimed.request.idle_ms.map(Duration::from_millis);
@@ -51,7 +52,7 @@ pub(crate) fn limit(config: &RunnerConfig, claimed: &Claimed) -> Option<Duration
 pub(super) struct Idle {
     limit: Option<Duration>,
     heard: Instant,
-    /// Open tool calls, and since when.
+    /// Open tool calls and the times at which they began.
     calls: BTreeMap<String, Instant>,
     stderr: PathBuf,
     stderr_length: u64,
@@ -91,7 +92,8 @@ impl Idle {
         }
     }
 
-    /// Returns true if the limit is exceeded, and marks the run as stopped by it. `waits`: a person is asked.
+    /// Returns true if the limit is exceeded, and marks the run as stopped by it. `waits` is true
+    /// while a person is asked, which counts as activity.
     pub(super) fn is_exceeded(&mut self, waits: bool) -> bool {
         let Some(limit) = self.limit else {
             return false;
@@ -108,33 +110,33 @@ impl Idle {
         if self.silence() < limit {
             return false;
         }
-        // Another process may have to settle the run.
+        // The mark is a file because another process may have to settle the run.
         drop(fs_err::write(self.folder.join(MARK), ""));
         true
     }
 }
 
-/// Returns the cause of an end: a run that was stopped by the idle limit was cancelled by nobody.
-pub(super) fn cause(folder: &Path, end: &End, cancelled: bool) -> EndCause {
-    let stopped = matches!(end.why, Why::Interrupted | Why::Stopped);
+/// Returns the cause of an end. A run that the idle limit stopped was not cancelled.
+pub(super) fn cause(folder: &Path, end: &ShimEnd, cancelled: bool) -> EndCause {
+    let stopped = matches!(end.why, StopReason::Interrupted | StopReason::Stopped);
     if stopped && !cancelled && folder.join(MARK).exists() {
         return EndCause::IdleLimit;
     }
     of_end(end, cancelled)
 }
 
-fn of_end(end: &End, cancelled: bool) -> EndCause {
+fn of_end(end: &ShimEnd, cancelled: bool) -> EndCause {
     match end.why {
-        Why::Exited if cancelled => EndCause::Cancelled,
-        Why::Exited => EndCause::ByItself,
-        Why::Wall => EndCause::WallLimit,
-        Why::Idle => EndCause::IdleLimit,
-        Why::Stopped | Why::Interrupted => EndCause::Cancelled,
-        Why::SpoolFull => EndCause::SpoolFull,
-        Why::DiskFull => EndCause::DiskFull,
-        Why::NotStarted => EndCause::NotStarted,
-        // What it last said is all there is.
-        Why::LeaseRanOut => EndCause::Unseen,
+        StopReason::Exited if cancelled => EndCause::Cancelled,
+        StopReason::Exited => EndCause::ByItself,
+        StopReason::Wall => EndCause::WallLimit,
+        StopReason::Idle => EndCause::IdleLimit,
+        StopReason::Stopped | StopReason::Interrupted => EndCause::Cancelled,
+        StopReason::SpoolFull => EndCause::SpoolFull,
+        StopReason::DiskFull => EndCause::DiskFull,
+        StopReason::NotStarted => EndCause::NotStarted,
+        // The last output of the run decides.
+        StopReason::LeaseRanOut => EndCause::Unseen,
     }
 }
 
@@ -170,6 +172,8 @@ mod tests {
             tool: "Bash".into(),
             input: serde_json::Value::Null,
             parent_tool: None,
+            kind: None,
+            subject: None,
         }
     }
 
@@ -178,6 +182,7 @@ mod tests {
             id: id.into(),
             is_error: false,
             text: String::new(),
+            exit_code: None,
         }
     }
 

@@ -1,12 +1,13 @@
-//! Finds folders with a given name beneath a working folder.
+//! Finds folders with a given name below a working folder.
 
 use std::path::{Path, PathBuf};
 
-/// At most so many folders are looked at. A large checkout with its dependencies has some ten thousand.
+/// Limit for the number of folders to visit. A large checkout with its dependencies has some ten
+/// thousand.
 pub(super) const MOST: usize = 100_000;
 
-/// Returns the folders beneath `root`, itself excluded, that hold an entry `name`; and false if there were
-/// more than `most` folders to look at. Links are not followed.
+/// Returns the folders below `root`, itself excluded, that hold an entry `name`, and false if there
+/// were more than `most` folders to visit. Does not follow links.
 pub(super) fn holders(root: &Path, name: &str, most: usize) -> (Vec<PathBuf>, bool) {
     let mut holders = vec![];
     let mut waiting = vec![root.to_path_buf()];

@@ -42,7 +42,7 @@ fn the_outermost_checkout_bounds_the_search() {
     assert!(places(&deep, Some(&deep)).is_empty());
 }
 
-/// Submodules and worktrees have a file in the place of `.git`; neither hides the checkout around it.
+/// Submodules and worktrees have a file in place of `.git`; neither hides the checkout around it.
 #[test]
 fn a_submodule_or_worktree_does_not_bound_the_search() {
     let dir = outside_checkouts();
@@ -96,7 +96,7 @@ fn every_file_has_to_be_trusted_as_it_is() {
         let found = scan(claude, &root, None);
         standing(claude, mode, contained, found, trust, nested)
     };
-    let proven = Some(Contained::Proven);
+    let proven = Some(RepositoryIsolation::Proven);
     let none = standing(&[], proven);
     assert_eq!(
         (none.config, none.ignored.len()),
@@ -107,7 +107,7 @@ fn every_file_has_to_be_trusted_as_it_is() {
     assert_eq!(one.config, RepositoryConfig::Ignored);
     let all = standing(&[&found[0], &found[1]], None);
     assert_eq!((all.config, all.refused), (RepositoryConfig::Obeyed, None));
-    // A definition that is added anywhere in or beneath the folder takes the trust back.
+    // A definition that is added anywhere in or below the folder revokes the trust.
     for path in [
         ".claude/workflows/a/b.js",
         ".claude/agents/a/b/c.md",
@@ -120,8 +120,12 @@ fn every_file_has_to_be_trusted_as_it_is() {
         assert!(one_more.ignored.contains(&root.join(path)), "{path}");
         fs_err::remove_file(root.join(path)).unwrap();
     }
-    // A binary that was not proven to ignore them is not started beside them.
-    for contained in [None, Some(Contained::Broken), Some(Contained::Untested)] {
+    // A binary that was not proven to ignore such files is not started with them.
+    for contained in [
+        None,
+        Some(RepositoryIsolation::Broken),
+        Some(RepositoryIsolation::Untested),
+    ] {
         let refused = standing(&[], contained).refused.unwrap();
         assert!(
             refused.contains(".claude/settings.json") && refused.contains(TRUST_HINT),
@@ -191,7 +195,7 @@ fn memory_does_not_lead_out_of_the_checkout() {
     assert_eq!(texts(Path::new("/proc/self/environ")), [] as [&str; 0]);
 }
 
-/// Gemini CLI and OpenCode look there, and no flag keeps them from it.
+/// Gemini CLI and OpenCode read these files, and no flag prevents it.
 #[test]
 fn files_above_the_checkout_count_where_no_flag_holds() {
     let dir = outside_checkouts();

@@ -1,5 +1,5 @@
-//! A session that is an SQLite file of its own. Its bytes are the main file alone, with the log
-//! written into it: only then can they be hashed, copied and put back as one.
+//! Session that is an SQLite file of its own. Its bytes are the main file alone, with the log
+//! written into it: only then can they be hashed, copied and restored as one.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use rusqlite::{Connection, OpenFlags, Params, Statement, TransactionBehavior, pa
 use crate::foreign_file;
 use crate::marks;
 
-/// Whoever wrote to it is gone, or rests: all else waits meanwhile.
+/// Time to wait for a lock. The process that wrote the session is gone or idle; everything else
+/// waits meanwhile.
 const BUSY: Duration = Duration::from_secs(1);
 
 pub(super) fn compare(home: &Path, mark: &FileMark) -> SessionFact {
@@ -20,7 +21,7 @@ pub(super) fn compare(home: &Path, mark: &FileMark) -> SessionFact {
         Ok(_) | Err(_) => {}
     }
     let fact = marks::compare(home, mark);
-    // Pages are written anywhere: what has grown may still be what its CLI made of it.
+    // SQLite writes pages anywhere in the file, so a larger file may be a valid continuation.
     let path = home.join(&mark.path);
     let grown = fs_err::metadata(&path).is_ok_and(|now| now.len() > mark.length);
     if fact == SessionFact::Damaged && grown && is_database(&path) {
@@ -29,7 +30,8 @@ pub(super) fn compare(home: &Path, mark: &FileMark) -> SessionFact {
     fact
 }
 
-/// Gives the text of each row, one after the other: together they may be larger than memory.
+/// Passes the text of each row to `row`, one after the other: together they may be larger than
+/// memory.
 pub(super) fn rows(
     path: &Path,
     query: &'static str,
@@ -57,7 +59,7 @@ fn each(
     Ok(())
 }
 
-/// One text per row of a database that is not ours: nothing in it is changed, its log included.
+/// Returns one text per row of a database that is not ours, without changing it or its log.
 pub(crate) fn rows_of_others(path: &Path, query: &'static str) -> io::Result<Vec<String>> {
     let at = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     texts(&at, query, "").map_err(io::Error::other)
@@ -70,21 +72,22 @@ fn texts(at: &Connection, query: &str, parameter: &str) -> rusqlite::Result<Vec<
     found.collect()
 }
 
-/// As often as the statement has a place for it.
+/// Repeats the parameter for every placeholder of the statement.
 fn wherever<'a>(parameter: &'a str, statement: &Statement<'_>) -> impl Params + use<'a> {
     params_from_iter(std::iter::repeat_n(parameter, statement.parameter_count()))
 }
 
-/// What is taken of a database that is not ours.
+/// Part of a foreign database to copy.
 pub(crate) struct Taking {
     pub(crate) statements: &'static [&'static str],
-    /// In the names of tables that are taken whole.
+    /// Text in the names of tables that are copied completely.
     pub(crate) whole: &'static str,
 }
 
-/// Makes a new database of a part of another, which is only read. `parameter`: of the statements.
+/// Creates a new database from a part of another, which is only read. `parameter` is passed to the
+/// statements.
 pub(crate) fn take_out(from: &Path, to: &Path, taking: &Taking, parameter: &str) -> io::Result<()> {
-    // Else it would be made, empty.
+    // Without this check, SQLite would create an empty file.
     fs_err::metadata(from)?;
     let make = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut at = open(to, make | OpenFlags::SQLITE_OPEN_URI)?;
@@ -123,7 +126,7 @@ fn take(
     at.execute_batch("detach database own")
 }
 
-/// Gives the number of rows that were changed.
+/// Runs the statements in one transaction. Returns the number of rows that were changed.
 pub(super) fn rewrite(
     path: &Path,
     statements: &[&'static str],
@@ -152,12 +155,12 @@ fn change(at: &Connection, statements: &[&str], parameter: &str) -> rusqlite::Re
     Ok(changed)
 }
 
-/// Call when everything of the log is in the file.
+/// Marks the file. Must be called when the whole log is written into it.
 pub(super) fn mark(home: &Path, path: &str) -> io::Result<FileMark> {
     marks::read_on(home, path, None, |_| {})
 }
 
-/// A copy, as confirmed or not at all.
+/// Copies the file. Fails if the copy does not match the mark.
 pub(super) fn save(home: &Path, mark: &FileMark, to: &Path) -> io::Result<()> {
     foreign_file::copy(&home.join(&mark.path), to)?;
     same(to, mark)
@@ -172,7 +175,7 @@ pub(super) fn put_back(home: &Path, mark: &FileMark, saved: &Path) -> io::Result
     let temp = target.with_extension("db.rejoin-tmp");
     foreign_file::copy(saved, &temp)?;
     fs_err::File::open(&temp)?.sync_all()?;
-    // A log that outlived its file would be written into the one put back.
+    // A log that outlived its file would be applied to the restored one.
     for beside in ["-wal", "-shm"] {
         match fs_err::remove_file(beside_it(&target, beside)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -200,7 +203,7 @@ fn same(copy: &Path, mark: &FileMark) -> io::Result<()> {
 
 #[expect(clippy::disallowed_methods, reason = "this is the place for sessions")]
 fn open(path: &Path, flags: OpenFlags) -> io::Result<Connection> {
-    // A new database is no file yet.
+    // A new database has no file yet.
     if fs_err::metadata(path).is_ok() {
         foreign_file::open(path)?;
     }
@@ -210,7 +213,8 @@ fn open(path: &Path, flags: OpenFlags) -> io::Result<Connection> {
     Ok(at)
 }
 
-/// The log goes into the file, and is gone when the last connection closes.
+/// Writes the log into the file and closes the connection; SQLite removes the log with the last
+/// connection.
 fn close(at: Connection) -> io::Result<()> {
     let busy: i64 = at
         .query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0))

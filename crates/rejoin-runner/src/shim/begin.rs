@@ -1,8 +1,8 @@
-//! The file `begin`: whoever creates it decides whether the run in a folder ever starts.
+//! The file `begin`: its creator decides if the run in a folder ever starts.
 //!
-//! The shim creates it before it starts anything. A runner that cleans up after a crash and wants
-//! to be sure that a run never starts creates it itself. That it must be new makes exactly one of them win,
-//! so a turn is never run twice.
+//! The shim creates it before it starts anything. A runner that cleans up after a crash and must
+//! be sure that a run never starts creates it itself. The file must not exist before, so exactly one of
+//! them wins, and a turn never runs twice.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,25 +13,25 @@ use crate::holder::Holder;
 
 const VOID: &[u8] = b"void\n";
 
-/// What `begin` says about a folder.
+/// State of a run according to its file `begin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// Not begun: a shim may still do it.
+    /// Not begun: a shim may still begin it.
     No,
-    /// It will never start.
+    /// Voided: it will never start.
     Void,
-    /// This shim has begun it.
+    /// Begun by this shim.
     By(Holder),
-    /// Somebody has begun it and died while saying who.
+    /// Begun by a process that died before it wrote its identity.
     Unclear,
 }
 
-/// Makes sure that the run in `folder` never starts; false if it has begun already.
+/// Makes sure that the run in `folder` never starts. Returns false if it has already begun.
 pub fn void(folder: &Path) -> io::Result<bool> {
     Ok(create(folder, VOID)? || begun(folder)? == Begun::Void)
 }
 
-/// Reads who has begun the run in `folder`.
+/// Reads the state of the run in `folder`.
 pub fn begun(folder: &Path) -> io::Result<Begun> {
     match fs_err::read(folder.join("begin")) {
         Ok(text) if text == VOID => Ok(Begun::Void),
@@ -41,12 +41,14 @@ pub fn begun(folder: &Path) -> io::Result<Begun> {
     }
 }
 
-/// Claims the run in `folder` for the calling shim; false if somebody was there before.
+/// Claims the run in `folder` for the calling shim. Returns false if the run was claimed or voided
+/// before.
 pub(super) fn begin(folder: &Path) -> io::Result<bool> {
     create(folder, &serde_json::to_vec(&Holder::me()?)?)
 }
 
-/// Seen whole or not at all, so that nobody finds a claim without a name who looks in the very moment.
+/// Creates the file atomically, so that no reader finds a claim without an identity. Returns false
+/// if it exists.
 fn create(folder: &Path, text: &[u8]) -> io::Result<bool> {
     let temp = folder.join(format!("begin.{}", std::process::id()));
     let place = folder.join("begin");
@@ -56,7 +58,8 @@ fn create(folder: &Path, text: &[u8]) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-        // No links here, or no room: once it exists the claim stands, even if it does not say whose it is.
+        // The file system has no links, or no room: the file claims the run once it exists, even
+        // without an identity.
         Err(_) => match write_new(&place, b"") {
             Ok(()) => {
                 fs_err::write(&place, text).ok();

@@ -1,11 +1,11 @@
-//! What is said on the socket: one JSON object per line, frozen.
+//! Messages on the socket: one JSON object per line, in a frozen format.
 //!
 //! A daemon of one build talks to shims of older builds, so nothing here may change its meaning;
 //! an unknown order is refused, and the hello names the version.
 
 use serde::{Deserialize, Serialize};
 
-/// The first line from the shim.
+/// First line from the shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Version of the orders.
@@ -14,7 +14,7 @@ pub struct Hello {
     pub cli: i32,
 }
 
-/// What a shim can be told.
+/// Orders to a shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
@@ -29,38 +29,37 @@ pub enum Order {
     /// SIGTERM at once, SIGKILL one second later.
     Stop,
     Ping,
-    /// Go on until then, in milliseconds of the machine's boot clock, and no longer unless told anew.
-    /// Since version 2.
+    /// Run until then, in milliseconds of the machine's boot clock, and end unless a new lease
+    /// arrives. Since version 2.
     Lease {
         until_ms: u64,
     },
-    /// Write this to the CLI's stdin unless something was said under this key before.
-    /// Since version 3.
+    /// Write this to the CLI's stdin unless the key was used before. Since version 3.
     Say {
         key: String,
         data: String,
     },
-    /// Nobody need be there for so long: until the next prompt, or until stdin is closed.
-    /// Since version 4, and only where `Spec::rests`.
+    /// Live without a client for this long, or until the next prompt or the end of stdin. Since
+    /// version 4, and only with `Spec::rests`.
     Rest {
         ms: u64,
     },
 }
 
-/// The orders that this build knows.
+/// Version of the orders that this build knows.
 pub(crate) const VERSION: u32 = 4;
-/// From here on a shim can be given a lease.
+/// First version with `Order::Lease`.
 pub(crate) const KNOWS_LEASES: u32 = 2;
-/// From here on a shim says each thing once.
+/// First version with `Order::Say`, which writes each key once.
 pub(crate) const KNOWS_KEYS: u32 = 3;
 
-/// Said unasked, between answers: there is more to read in the spools.
+/// Notification between answers: there is more to read in the spools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grew {
     pub(crate) grew: bool,
 }
 
-/// The answer to each order.
+/// Answer to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reply {
     pub(crate) ok: bool,

@@ -4,21 +4,21 @@
 //! walked byte by byte. A line counts when it is complete and a whole JSON object; of a repeated
 //! key the last one counts, as in every CLI's own parser.
 
-/// Walks a stream of JSON lines.
+/// Scanner for a stream of JSON lines.
 #[derive(Debug)]
 pub(super) struct Scanner {
     wanted: Vec<(Member, Vec<u8>)>,
-    /// Longest word worth remembering.
+    /// Length of the longest word that can match.
     longest: usize,
     state: State,
     depth: u32,
     place: Place,
     word: Vec<u8>,
-    /// Of which members the last value is wanted.
+    /// For each member, true if its last value matches.
     hits: [bool; MEMBERS.len()],
 }
 
-/// What a line is known by: a place in [`MEMBERS`].
+/// Member that identifies a line: an index into [`MEMBERS`].
 type Member = usize;
 
 const MEMBERS: [&str; 3] = ["type", "method", "id"];
@@ -32,28 +32,28 @@ enum State {
     Text(Role),
     /// After a backslash in a string.
     Escape(Role),
-    /// In the digits of `\uXXXX`: how many are left, value so far.
+    /// In the digits of `\uXXXX`: number of digits left, value so far.
     Digits(Role, u8, u32),
     /// After the `}` of a line.
     Closed,
-    /// The rest of this line does not matter.
+    /// In a line whose rest is ignored.
     Skip,
 }
 
-/// What a string is to us.
+/// Meaning of a string for the scanner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Key,
-    /// The value of a member that a line is known by.
+    /// Value of a member that identifies a line.
     Value(Member),
     Other,
 }
 
-/// Where we are among the members of the top-level object.
+/// Position among the members of the top-level object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Key,
-    /// Behind a key.
+    /// After a key.
     Value(Option<Member>),
 }
 
@@ -73,7 +73,7 @@ impl Scanner {
         }
     }
 
-    /// Takes the next bytes; true if one of the lines completed by them is wanted.
+    /// Takes the next bytes. Returns true if one of the lines that they complete is wanted.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> bool {
         let mut found = false;
         while let Some((first, rest)) = bytes.split_first() {
@@ -93,7 +93,8 @@ impl Scanner {
         found
     }
 
-    /// How many bytes can be passed over at once: long strings and lines that do not matter.
+    /// Returns the number of bytes that can be skipped at once: long strings and lines that are
+    /// ignored.
     fn dull_prefix(&self, bytes: &[u8]) -> Option<usize> {
         let stop = match self.state {
             State::Text(Role::Other) => bytes
@@ -128,7 +129,7 @@ impl Scanner {
             State::Escape(role) => match byte {
                 b'u' => State::Digits(role, 4, 0),
                 b'"' | b'\\' | b'/' => self.keep(role, byte),
-                // Control characters: no key or value that we look for has one.
+                // Control characters do not occur in any key or value that we look for.
                 _ => self.keep(role, 0),
             },
             State::Digits(role, left, value) => {
@@ -178,7 +179,7 @@ impl Scanner {
         }
     }
 
-    /// Remembers one byte more than can match, so that a longer word does not.
+    /// Keeps one byte more than can match, so that a longer word does not match.
     fn keep(&mut self, role: Role, byte: u8) -> State {
         if role != Role::Other && self.word.len() <= self.longest {
             self.word.push(byte);
@@ -210,7 +211,7 @@ impl Scanner {
     }
 }
 
-/// `method:NAME`, `id:TEXT`, or a type.
+/// Parses `method:NAME`, `id:TEXT`, or a plain type.
 fn named(word: &str) -> (Member, Vec<u8>) {
     let prefixed = MEMBERS
         .iter()

@@ -1,7 +1,7 @@
-//! What a shim is told (`spec.json`) and what it leaves behind (`end.json`).
+//! Input of a shim (`spec.json`) and its result (`end.json`).
 //!
-//! Both are read by other builds of rejoin than the one that wrote them: fields are only added,
-//! and a missing one has its default.
+//! Other builds of rejoin than the writer read both files: fields are only added, and a missing
+//! field gets its default.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::wall::Wall;
 
-/// One run of a CLI. Its environment is not here: it is the shim's own.
+/// Description of one run of a CLI. Its environment is not included: it is the shim's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spec {
@@ -21,39 +21,40 @@ pub struct Spec {
     pub stdin: String,
     /// Keep stdin open after `stdin` is written.
     pub hold_stdin: bool,
-    /// A held stdin is closed after an output line with one of these as top-level `type`, or, behind
-    /// `method:` or `id:`, as that member.
+    /// Values of a top-level `type` (or, with the prefix `method:` or `id:`, of that member) of an
+    /// output line after which a held stdin is closed.
     pub close_stdin_on: Vec<String>,
-    /// After an output line with one of these as top-level `type` the CLI has `linger_ms` to end.
+    /// Values of a top-level `type` of an output line after which the CLI has `linger_ms` to end.
     pub done_on: Vec<String>,
     pub linger_ms: u64,
-    /// Not for the shim: for whoever reads the run. See `CommandSpec::dialogue`.
+    /// Name of the dialogue, for the process that reads the run; the shim ignores it. See
+    /// `CommandSpec::dialogue`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialogue: Option<String>,
-    /// Not for the shim either: the run goes through the process in this folder, which outlives it.
+    /// Folder of the process that the run goes through and that outlives it; the shim ignores it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<PathBuf>,
-    /// It takes one prompt after the other, and rests in between: see `Order::Rest`. Whoever leaves it
-    /// alone in the middle ends it.
+    /// True if the CLI takes one prompt after the other and rests in between: see `Order::Rest`. If
+    /// its clients leave it in the middle of a turn, it is interrupted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rests: bool,
-    /// Its stdout is a terminal, of which `out` gets what it would show.
+    /// True if the CLI's stdout is a terminal; its output is copied into `out`.
     pub pty: bool,
-    /// A held stdin is closed when nobody has been connected for this long.
+    /// Time without a client after which a held stdin is closed.
     pub orphan_ms: Option<u64>,
     pub wall_ms: Option<u64>,
     /// Longest time without growth of `out` or `err`.
     pub idle_ms: Option<u64>,
-    /// Most that `out` and `err` may hold together.
+    /// Largest size of `out` and `err` together.
     pub spool_bytes: u64,
     /// Time between SIGINT and SIGTERM.
     pub grace_ms: u64,
-    /// Let processes live that the CLI left running when it ended by itself.
+    /// True if processes that the CLI left running may live when it ended by itself.
     pub keep_background: bool,
     pub min_free_bytes: u64,
-    /// The first lease, if the store is shared: see `Order::Lease`.
+    /// First lease, if the store is shared: see `Order::Lease`.
     pub lease_ms: Option<u64>,
-    /// Folders that are kept from the run.
+    /// Wall that keeps folders from the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall: Option<Wall>,
 }
@@ -107,27 +108,28 @@ impl Spec {
 /// Name of the file that says how a run ended.
 pub const END: &str = "end.json";
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct End {
-    /// Exit code of the CLI. Neither code nor signal: it ended unseen, or never started.
+pub struct ShimEnd {
+    /// Exit code of the CLI. If there is neither a code nor a signal, the end was not observed, or
+    /// the CLI never started.
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    pub why: Why,
+    pub why: StopReason,
     pub error: Option<String>,
-    /// What the CLI left running.
+    /// Processes that the CLI left running.
     pub leftovers: Vec<Leftover>,
-    /// How many of those were killed.
+    /// Number of processes that were killed.
     pub killed: usize,
-    /// How long the CLI ran, in milliseconds, by a clock that nobody sets.
+    /// Time that the CLI ran, in milliseconds, by a clock that cannot be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_ms: Option<u64>,
 }
 
-impl Default for End {
+impl Default for ShimEnd {
     fn default() -> Self {
-        let why = Why::Exited;
+        let why = StopReason::Exited;
         Self {
             code: None,
             signal: None,
@@ -140,7 +142,7 @@ impl Default for End {
     }
 }
 
-impl End {
+impl ShimEnd {
     /// Writes `end.json` into the folder of a run whose shim cannot do it any more.
     pub(crate) fn save(&self, folder: &Path) -> io::Result<()> {
         put(&folder.join(END), &serde_json::to_vec(self)?)
@@ -148,16 +150,16 @@ impl End {
 
     pub(super) fn not_started(error: &io::Error) -> Self {
         Self {
-            why: Why::NotStarted,
+            why: StopReason::NotStarted,
             error: Some(error.to_string()),
             ..Self::default()
         }
     }
 
-    /// The end of the turn in `folder`; `None` if it has not ended or its shim was killed.
+    /// Returns the end of the turn in `folder`; None if it has not ended or its shim was killed.
     pub fn load(folder: &Path) -> io::Result<Option<Self>> {
         match fs_err::read(folder.join(END)) {
-            // What a power cut left of it says nothing.
+            // A file that a power cut damaged is ignored.
             Ok(text) => Ok(serde_json::from_slice(&text).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -165,10 +167,10 @@ impl End {
     }
 }
 
-/// The first cause of the end.
+/// First cause of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum StopReason {
     Exited,
     Wall,
     Idle,
@@ -177,21 +179,21 @@ pub enum Why {
     SpoolFull,
     DiskFull,
     NotStarted,
-    /// Nobody renewed its lease: as far as others know, this machine is gone.
+    /// The lease was not renewed: as far as other machines know, this one is gone.
     LeaseRanOut,
 }
 
-/// A process that the CLI left running.
+/// Process that the CLI left running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftover {
     pub pid: i32,
     pub command: String,
 }
 
-/// Writes a private file so that it is seen whole or not at all.
+/// Writes a private file atomically.
 ///
-/// Not made to outlast a power cut: that ends the run as well, and nothing here is believed after
-/// the machine was started anew.
+/// The file need not survive a power cut: that ends the run as well, and nothing here is trusted
+/// after a reboot.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temp = path.with_extension("tmp");
     let mut options = fs_err::OpenOptions::new();
@@ -224,10 +226,10 @@ mod tests {
             spec
         );
 
-        let end = End {
+        let end = ShimEnd {
             signal: Some(9),
-            why: Why::SpoolFull,
-            ..End::default()
+            why: StopReason::SpoolFull,
+            ..ShimEnd::default()
         };
         let json =
             r#"{"code":null,"signal":9,"why":"spool_full","error":null,"leftovers":[],"killed":0}"#;
@@ -249,7 +251,7 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(End::load(folder.path()).unwrap(), None);
+        assert_eq!(ShimEnd::load(folder.path()).unwrap(), None);
         Spec { version: 2, ..spec }.save(folder.path()).unwrap();
         assert!(Spec::load(folder.path()).is_err());
     }

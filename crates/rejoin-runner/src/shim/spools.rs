@@ -1,7 +1,7 @@
-//! The spool files `out` and `err`, into which the CLI writes by itself.
+//! The spool files `out` and `err`, into which the CLI writes directly.
 //!
-//! The shim never touches the bytes. It watches that they grow, that they do not grow too much,
-//! that the disk has room, and, while stdin is held, looks for the line that ends the turn.
+//! The shim does not touch the bytes. It checks that the files grow, that they do not grow too much
+//! and that the disk has room; while stdin is held, it also looks for the line that ends the turn.
 
 use std::fs::File;
 use std::io;
@@ -21,22 +21,22 @@ pub(super) struct Spools {
     out: File,
     err: File,
     inotify: Option<Inotify>,
-    /// Bytes in both together, and when that last grew.
+    /// Number of bytes in both together, and the time at which that last changed.
     pub(super) size: u64,
     pub(super) grown: Instant,
     scanned: u64,
     deaf_until: Instant,
 }
 
-/// A CLI that writes without pause wakes us at most this often.
+/// Shortest interval between wake-ups by a CLI that writes without pause.
 const REST: Duration = Duration::from_millis(1);
-/// How often we look if the system gives us no inotify instance.
+/// Interval between checks if the system gives us no inotify instance.
 const WITHOUT_INOTIFY: Duration = Duration::from_millis(100);
-/// Scanned before anything else has its turn.
+/// Number of blocks to scan before other events are handled.
 const BLOCKS_AT_ONCE: usize = 64;
 
 impl Spools {
-    /// Creates both in the current folder.
+    /// Creates both files in the current folder.
     pub(super) fn create(now: Instant) -> io::Result<Self> {
         let open = |name| {
             let mut options = fs_err::OpenOptions::new();
@@ -57,12 +57,12 @@ impl Spools {
         })
     }
 
-    /// The descriptors that become the CLI's stdout and stderr.
+    /// Returns the descriptors that become the CLI's stdout and stderr.
     pub(super) fn for_cli(&self) -> [RawFd; 2] {
         [self.out.as_raw_fd(), self.err.as_raw_fd()]
     }
 
-    /// What to poll for growth, if it is time to listen.
+    /// Returns the descriptor to poll for growth, or None during the pause after the last event.
     pub(super) fn wants_to_hear(&self, now: Instant) -> Option<BorrowedFd<'_>> {
         self.inotify
             .as_ref()
@@ -70,7 +70,7 @@ impl Spools {
             .map(AsFd::as_fd)
     }
 
-    /// When to look again although nothing is heard.
+    /// Returns the time of the next check without an event.
     pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
         match self.inotify {
             Some(_) => Some(self.deaf_until).filter(|until| now < *until),
@@ -78,7 +78,7 @@ impl Spools {
         }
     }
 
-    /// Takes note of what has been written since the last look; true if something was.
+    /// Notes the present size. Returns true if it changed since the last call.
     pub(super) fn look(&mut self, now: Instant) -> bool {
         if let Some(inotify) = &self.inotify
             && now >= self.deaf_until
@@ -97,7 +97,7 @@ impl Spools {
         grew
     }
 
-    /// Lets the scanner see what is new in `out`.
+    /// Feeds the new bytes of `out` to the scanner.
     pub(super) fn scan(&mut self, scanner: &mut Scanner) -> Scanned {
         let mut block = [0; 16 * 1024];
         for _ in 0..BLOCKS_AT_ONCE {
@@ -114,14 +114,14 @@ impl Spools {
         Scanned::NotDone
     }
 
-    /// Free bytes on the file system of the spools; `None` if it does not tell.
+    /// Returns the free bytes on the file system of the spools, or None if it does not report them.
     pub(super) fn free(&self) -> Option<u64> {
         let stat = fstatvfs(&self.out).ok().filter(|stat| stat.blocks() > 0)?;
         Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
     }
 }
 
-/// What a terminal showed is written here for the CLI.
+/// Receives the output of a CLI that prints to a terminal.
 impl io::Write for Spools {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (&self.out).write(bytes)
@@ -136,7 +136,7 @@ impl io::Write for Spools {
 pub(super) enum Scanned {
     Found,
     Nothing,
-    /// There is more to scan; come again.
+    /// More is left to scan; call again.
     NotDone,
 }
 

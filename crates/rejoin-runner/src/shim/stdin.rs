@@ -1,7 +1,7 @@
-//! The CLI's stdin: what is still to be written, and whether it stays open.
+//! The CLI's stdin: the data that is still to be written, and if it stays open.
 //!
-//! The pipe is never written to in a way that could block: prompts are larger than a pipe, and a
-//! CLI may not read for minutes.
+//! Writes to the pipe never block: prompts are larger than a pipe, and a CLI may not read for
+//! minutes.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,18 +10,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// The writing end of the CLI's stdin.
+/// Writing end of the CLI's stdin.
 #[derive(Debug)]
 pub(super) struct Stdin {
     pipe: Option<File>,
     waiting: Vec<u8>,
     written: usize,
     held: bool,
-    /// Under these something was said already.
+    /// Keys whose data was already added.
     keys: HashSet<String>,
 }
 
-/// Most that may wait to be written.
+/// Largest number of bytes that may wait to be written.
 const MOST: usize = 64 * 1024 * 1024;
 
 impl Stdin {
@@ -37,12 +37,12 @@ impl Stdin {
         })
     }
 
-    /// True while more can be written to it.
+    /// Returns true while more can be written.
     pub(super) fn is_held(&self) -> bool {
         self.held && self.pipe.is_some()
     }
 
-    /// The pipe, if something waits for it to take more.
+    /// Returns the pipe if data waits for it.
     pub(super) fn wants_to_write(&self) -> Option<BorrowedFd<'_>> {
         self.pipe
             .as_ref()
@@ -63,7 +63,8 @@ impl Stdin {
         Ok(())
     }
 
-    /// Adds it once, however often it is told to: also if the CLI has closed its end since.
+    /// Adds the data of each key once, however often it is sent. A repeated key succeeds even if
+    /// the CLI has closed its end since.
     pub(super) fn say(&mut self, key: String, data: &str) -> Result<(), String> {
         if !self.keys.contains(&key) {
             self.add(data)?;
@@ -72,7 +73,7 @@ impl Stdin {
         Ok(())
     }
 
-    /// Closes it as soon as what waits is written.
+    /// Closes stdin as soon as the waiting data is written.
     pub(super) fn close(&mut self) {
         self.held = false;
     }
@@ -93,7 +94,7 @@ impl Stdin {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The CLI has closed it: nothing more can ever be read from us.
+                // The CLI has closed its end and will never read from us again.
                 Err(_) => {
                     self.pipe = None;
                     self.waiting = Vec::new();

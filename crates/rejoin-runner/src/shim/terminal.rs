@@ -1,5 +1,5 @@
-//! A terminal for a CLI that prints only to one. What it prints is copied into `out`, byte for byte:
-//! the terminal is raw, so nothing is added to it.
+//! Terminal for a CLI that prints only to one. Its output is copied into `out` byte for byte: the
+//! terminal is raw and adds nothing.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,13 +9,13 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 
-/// Our end of it.
+/// Our end of the terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     ours: File,
 }
 
-/// Wide enough that nobody breaks a line of JSON.
+/// Size that is wide enough to keep a CLI from breaking lines of JSON.
 const SIZE: Winsize = Winsize {
     ws_row: 50,
     ws_col: 4000,
@@ -24,7 +24,7 @@ const SIZE: Winsize = Winsize {
 };
 
 impl Terminal {
-    /// With the end that becomes the CLI's stdout.
+    /// Opens a terminal. Also returns the end that becomes the CLI's stdout.
     pub(super) fn open() -> io::Result<(Option<Self>, Option<OwnedFd>)> {
         let pair = openpty(Some(&SIZE), None)?;
         let mut how = tcgetattr(&pair.slave)?;
@@ -42,7 +42,8 @@ impl Terminal {
         self.ours.as_fd()
     }
 
-    /// Copies what is there. False: nobody holds the other end any more, and there will be no more.
+    /// Copies the available output. Returns false if the other end is closed and no more will come,
+    /// or if the output cannot be written.
     pub(super) fn copy(&mut self, out: &mut impl Write) -> bool {
         let mut block = [0; 16 * 1024];
         loop {

@@ -1,7 +1,7 @@
-//! The loop: one `poll` over everything that can happen while the CLI runs.
+//! The main loop: one `poll` over everything that can happen while the CLI runs.
 //!
-//! What poll reports is not sorted out: all sources are non-blocking, so after each wake-up each
-//! is simply asked. That costs a few system calls and leaves no case to forget.
+//! The results of poll are not evaluated: all sources are non-blocking, so after each wake-up every
+//! source is asked. That costs a few system calls and leaves no case to forget.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -10,42 +10,42 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 
-use super::brake::Brake;
-use super::door::Door;
 use super::order::Order;
-use super::reap::{Ended, reap};
+use super::reap::{ChildEnd, reap};
+use super::release_pages::trim;
 use super::scan::Scanner;
-use super::spec::{Spec, Why};
+use super::socket::Socket;
+use super::spec::{Spec, StopReason};
 use super::spools::{Scanned, Spools};
 use super::stdin::Stdin;
 use super::terminal::Terminal;
-use super::trim::trim;
+use super::termination::Termination;
 
-/// A running CLI and all that belongs to it.
+/// Running CLI with its pipes, limits and clients.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     cli: i32,
     signals: &'a SignalFd,
     stdin: Stdin,
     spools: Spools,
-    /// Its stdout, if that is one.
+    /// Terminal that is the CLI's stdout, if it has one.
     terminal: Option<Terminal>,
-    door: Door,
-    brake: Brake,
+    socket: Socket,
+    termination: Termination,
     scanner: Scanner,
-    /// The last word is looked for in what it prints.
+    /// True while the output is searched for the line that ends the turn.
     awaits_last_word: bool,
     linger: Duration,
-    /// The last word was said: by then it must have ended.
+    /// Deadline for the CLI to end after the line that ends the turn.
     over_at: Option<Instant>,
     limits: Limits,
-    /// It may rest, and does until then.
+    /// True if the CLI may rest between prompts, and the time until which it rests now.
     rests: bool,
     rest_until: Option<Instant>,
-    /// When the last client left, or the start.
+    /// Time at which the last client left, or of the start.
     alone_since: Instant,
     disk_checked: Instant,
-    /// From then on it mostly waits; none: it does.
+    /// Time from which the shim mostly waits; None once that time has passed.
     calm_at: Option<Instant>,
     more_to_scan: bool,
 }
@@ -55,16 +55,16 @@ struct Limits {
     wall: Option<Instant>,
     idle: Option<Duration>,
     orphan: Option<Duration>,
-    /// On the boot clock: time that the machine slept through counts.
+    /// Deadline on the boot clock, so that time counts during which the machine slept.
     lease: Option<Duration>,
     spool_bytes: u64,
     min_free_bytes: u64,
 }
 
-/// Free space and, should a wake-up ever be missed, everything else is looked at this often.
+/// Interval in which free space and, in case a wake-up was missed, everything else is checked.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What is over by then needs no trimming.
+/// Time before which trimming is not worth it, because the run may be over by then.
 const CALM_AFTER: Duration = Duration::from_millis(250);
 
 impl<'a> Turn<'a> {
@@ -74,7 +74,7 @@ impl<'a> Turn<'a> {
         signals: &'a SignalFd,
         stdin: Stdin,
         spools: Spools,
-        door: Door,
+        socket: Socket,
     ) -> Self {
         let now = Instant::now();
         let limits = Limits {
@@ -93,8 +93,8 @@ impl<'a> Turn<'a> {
             stdin,
             spools,
             terminal: None,
-            door,
-            brake: Brake::new(cli, Duration::from_millis(spec.grace_ms)),
+            socket,
+            termination: Termination::new(cli, Duration::from_millis(spec.grace_ms)),
             scanner: Scanner::new(if spec.hold_stdin {
                 &spec.close_stdin_on
             } else {
@@ -113,16 +113,16 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// With a terminal as the CLI's stdout.
+    /// Sets the terminal that is the CLI's stdout.
     pub(super) fn showing(self, terminal: Option<Terminal>) -> Self {
         Self { terminal, ..self }
     }
 
-    /// Stays until the CLI has ended.
+    /// Runs until the CLI has ended.
     ///
-    /// The door is given back open: its clients are to see the shim hang up after `end.json`. So are
-    /// the spools: to close an inotify descriptor takes the kernel some ten milliseconds.
-    pub(super) fn run(mut self) -> (Ended, Why, Door, Spools) {
+    /// The socket is returned open, so that its clients see the shim hang up after `end.json`. The
+    /// spools are returned too: closing an inotify descriptor takes the kernel some ten milliseconds.
+    pub(super) fn run(mut self) -> (ChildEnd, StopReason, Socket, Spools) {
         loop {
             self.wait();
             let now = Instant::now();
@@ -130,21 +130,21 @@ impl<'a> Turn<'a> {
             self.copy_terminal();
             if let Some(ended) = reap(self.cli) {
                 self.copy_terminal();
-                let failed = !matches!(ended, Ended::Code(0));
+                let failed = !matches!(ended, ChildEnd::Code(0));
                 let full = || failed && self.disk_is_full();
-                let why = self.brake.why();
-                let why = why.or_else(|| full().then_some(Why::DiskFull));
-                let why = why.unwrap_or(Why::Exited);
-                return (ended, why, self.door, self.spools);
+                let why = self.termination.why();
+                let why = why.or_else(|| full().then_some(StopReason::DiskFull));
+                let why = why.unwrap_or(StopReason::Exited);
+                return (ended, why, self.socket, self.spools);
             }
             self.obey_clients(now);
             if self.spools.look(now) {
-                self.door.announce();
+                self.socket.announce();
             }
             self.mind_stdin(now);
             self.mind_the_end(now);
             self.check_limits(now);
-            self.brake.step(now);
+            self.termination.step(now);
             if self.calm_at.take_if(|at| now >= *at).is_some() {
                 trim();
             }
@@ -154,7 +154,7 @@ impl<'a> Turn<'a> {
     fn wait(&self) {
         let now = Instant::now();
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        self.door.watch(&mut fds);
+        self.socket.watch(&mut fds);
         let terminal = self.terminal.as_ref().map(Terminal::fd);
         fds.extend(terminal.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         fds.extend(
@@ -168,7 +168,7 @@ impl<'a> Turn<'a> {
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
         );
         let left = self.next_deadline(now).saturating_duration_since(now);
-        // Rounded up: waking a moment too early would mean going round for nothing.
+        // Rounded up: waking a moment too early would only cost another round.
         let left = if left.is_zero() {
             left
         } else {
@@ -185,9 +185,9 @@ impl<'a> Turn<'a> {
         if self.more_to_scan {
             return now;
         }
-        let running = self.brake.why().is_none();
+        let running = self.termination.why().is_none();
         [
-            self.brake.next(),
+            self.termination.next(),
             self.spools.next_look(now),
             self.orphan_at(),
             self.over_at.filter(|_| running),
@@ -203,7 +203,7 @@ impl<'a> Turn<'a> {
 
     fn orphan_at(&self) -> Option<Instant> {
         let alone =
-            self.stdin.is_held() && !self.door.is_anybody_here() && self.rest_until.is_none();
+            self.stdin.is_held() && !self.socket.is_anybody_here() && self.rest_until.is_none();
         self.limits
             .orphan
             .filter(|_| alone)
@@ -216,12 +216,13 @@ impl<'a> Turn<'a> {
             .and_then(|idle| self.spools.grown.checked_add(idle))
     }
 
-    /// SIGCHLD has woken us and SIGHUP is ignored; to be told to end is to interrupt the CLI.
+    /// Handles signals. SIGCHLD only wakes us and SIGHUP is ignored; SIGTERM and SIGINT interrupt
+    /// the CLI.
     fn obey_signals(&mut self, now: Instant) {
         while let Ok(Some(info)) = self.signals.read_signal() {
             let number = info.ssi_signo.cast_signed();
             if number == Signal::SIGTERM as i32 || number == Signal::SIGINT as i32 {
-                self.brake.ask(Why::Interrupted, now);
+                self.termination.ask(StopReason::Interrupted, now);
             }
         }
     }
@@ -234,17 +235,17 @@ impl<'a> Turn<'a> {
     }
 
     fn obey_clients(&mut self, now: Instant) {
-        let somebody_was_here = self.door.is_anybody_here();
+        let somebody_was_here = self.socket.is_anybody_here();
         let Self {
-            door,
+            socket,
             stdin,
-            brake,
+            termination,
             limits,
             rests,
             rest_until,
             ..
         } = self;
-        door.serve(self.cli, |order| {
+        socket.serve(self.cli, |order| {
             match order {
                 Order::Stdin { data } => {
                     *rest_until = None;
@@ -255,20 +256,20 @@ impl<'a> Turn<'a> {
                     return stdin.say(key, &data);
                 }
                 Order::Rest { ms } => {
-                    if !*rests || !stdin.is_held() || brake.why().is_some() {
+                    if !*rests || !stdin.is_held() || termination.why().is_some() {
                         return Err("it is not to rest".to_owned());
                     }
                     *rest_until = now.checked_add(Duration::from_millis(ms));
                 }
                 Order::CloseStdin => stdin.close(),
-                Order::Interrupt => brake.ask(Why::Interrupted, now),
-                Order::Stop => brake.tell(Why::Stopped, now),
+                Order::Interrupt => termination.ask(StopReason::Interrupted, now),
+                Order::Stop => termination.tell(StopReason::Stopped, now),
                 Order::Ping => {}
                 Order::Lease { until_ms } => limits.lease = Some(Duration::from_millis(until_ms)),
             }
             Ok(())
         });
-        if somebody_was_here || self.door.is_anybody_here() {
+        if somebody_was_here || self.socket.is_anybody_here() {
             self.alone_since = now;
         }
     }
@@ -279,7 +280,7 @@ impl<'a> Turn<'a> {
             self.more_to_scan = scanned == Scanned::NotDone;
             let orphaned = self.orphan_at().is_some_and(|at| now >= at);
             if orphaned && self.rests {
-                self.brake.ask(Why::Interrupted, now);
+                self.termination.ask(StopReason::Interrupted, now);
             }
             if scanned == Scanned::Found || orphaned {
                 self.stdin.close();
@@ -296,7 +297,8 @@ impl<'a> Turn<'a> {
         self.stdin.write();
     }
 
-    /// Some CLIs live on after their last word. What they still do is not part of the turn.
+    /// Ends a CLI that stays alive after the line that ends the turn. Its later work is not part of
+    /// the turn.
     fn mind_the_end(&mut self, now: Instant) {
         if self.awaits_last_word {
             let scanned = self.spools.scan(&mut self.scanner);
@@ -308,11 +310,11 @@ impl<'a> Turn<'a> {
         }
         if self.over_at.is_some_and(|at| now >= at) {
             self.over_at = None;
-            self.brake.tell(Why::Exited, now);
+            self.termination.tell(StopReason::Exited, now);
         }
     }
 
-    /// True if there is less room for the spools than the limit says.
+    /// Returns true if the spools have less room than the limit.
     fn disk_is_full(&self) -> bool {
         let free = self.spools.free();
         free.is_some_and(|free| free < self.limits.min_free_bytes)
@@ -321,23 +323,23 @@ impl<'a> Turn<'a> {
     fn check_limits(&mut self, now: Instant) {
         let passed = |limit: Option<Instant>| limit.is_some_and(|at| now >= at);
         if self.spools.size > self.limits.spool_bytes {
-            self.brake.ask(Why::SpoolFull, now);
+            self.termination.ask(StopReason::SpoolFull, now);
         }
         if now.duration_since(self.disk_checked) >= TICK {
             self.disk_checked = now;
             if self.disk_is_full() {
-                self.brake.ask(Why::DiskFull, now);
+                self.termination.ask(StopReason::DiskFull, now);
             }
         }
-        // Looked at once a second at least: see `TICK`.
+        // Checked at least once a second: see `TICK`.
         if (self.limits.lease).is_some_and(|until| rejoin_hub::Clock.since_boot() >= until) {
-            self.brake.ask(Why::LeaseRanOut, now);
+            self.termination.ask(StopReason::LeaseRanOut, now);
         }
         if passed(self.limits.wall) {
-            self.brake.ask(Why::Wall, now);
+            self.termination.ask(StopReason::Wall, now);
         }
         if passed(self.idle_at()) {
-            self.brake.ask(Why::Idle, now);
+            self.termination.ask(StopReason::Idle, now);
         }
     }
 }

@@ -1,20 +1,49 @@
-//! Other places at which the same folder can be reached: a filesystem, or a part of it, may be mounted
-//! more than once.
+//! Other paths at which the same folder can be reached: a filesystem, or a part of it, may be
+//! mounted more than once.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A line of `/proc/self/mountinfo`.
+/// Line of `/proc/self/mountinfo`.
 struct Mount {
     device: String,
-    /// The part of the filesystem that is mounted.
+    /// Part of the filesystem that is mounted.
     root: PathBuf,
     at: PathBuf,
+    /// Type of the filesystem.
+    kind: String,
 }
 
-/// Further paths of a folder, or of folders in it.
+/// Filesystems whose files are settings of the kernel and of its processes.
+const OF_THE_KERNEL: &[&str] = &[
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "efivarfs",
+    "proc",
+    "pstore",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// Returns the places at which the kernel's own filesystems are mounted.
+pub(super) fn kernel_mounts() -> Vec<PathBuf> {
+    let table = fs_err::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = table.lines().filter_map(Mount::read);
+    let mounts = mounts.filter(|mount| OF_THE_KERNEL.contains(&mount.kind.as_str()));
+    let mut places: Vec<PathBuf> = mounts.map(|mount| mount.at).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// Returns the other paths of a folder, or of folders in it.
 pub(super) fn aliases(folder: &Path) -> Vec<PathBuf> {
     let table = fs_err::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut found = other_paths(folder, &table);
@@ -22,7 +51,8 @@ pub(super) fn aliases(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A mount may be hidden below another one, and then its path leads elsewhere.
+/// Returns true if the path leads to the same filesystem. A mount may be hidden by another one, and
+/// then its path leads elsewhere.
 fn is_within(path: &Path, folder: &Path) -> bool {
     let (Ok(there), Ok(here)) = (
         fs_err::symlink_metadata(path),
@@ -36,7 +66,7 @@ fn is_within(path: &Path, folder: &Path) -> bool {
 fn other_paths(folder: &Path, table: &str) -> Vec<PathBuf> {
     let mounts: Vec<Mount> = table.lines().filter_map(Mount::read).collect();
     let holds = |mount: &&Mount| folder.starts_with(&mount.at);
-    // Of two at the same place the later one hides the other.
+    // If two are mounted at the same place, the later one hides the other.
     let Some(own) = mounts
         .iter()
         .filter(holds)
@@ -67,11 +97,13 @@ impl Mount {
             device: words.next()?.to_owned(),
             root: unescaped(words.next()?),
             at: unescaped(words.next()?),
+            // Optional fields end with a dash.
+            kind: words.skip_while(|word| *word != "-").nth(1)?.to_owned(),
         })
     }
 }
 
-/// Blanks and the like stand as three octal digits.
+/// Decodes blanks and similar characters, which appear as three octal digits.
 fn unescaped(word: &str) -> PathBuf {
     let mut bytes = vec![];
     let mut rest = word.as_bytes();

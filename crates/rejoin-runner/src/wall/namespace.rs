@@ -14,26 +14,27 @@ use rustix::thread::{
     set_capabilities,
 };
 
+use super::aliases::kernel_mounts;
 use super::{Gap, rules};
 use crate::folder::make_private;
 
 const NOTHING: Option<&str> = None;
 
-/// Flags of everything that is mounted here.
+/// Returns the flags of everything that is mounted here.
 fn plain() -> MsFlags {
     MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC
 }
 
-/// Mounts an empty folder over each of these, in the view of the calling thread alone.
+/// Mounts an empty folder over each of these, visible only to the calling thread.
 pub(super) fn cover(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> {
     let closed = existing(closed)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
-    // Mounts that are made outside still arrive here; none of ours leaves.
+    // Mounts that are made outside still appear here; none of ours appears outside.
     let received = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount(NOTHING, "/", NOTHING, received, NOTHING)?;
     for folder in closed {
         let inside = |gap: &&Gap| gap.path.starts_with(folder);
-        // Held before they are covered.
+        // Opened before they are covered.
         let held: Vec<(&Gap, File)> = gaps
             .iter()
             .filter(inside)
@@ -56,11 +57,19 @@ pub(super) fn cover(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> {
     Ok(())
 }
 
-/// Forbids the calling thread to undo that, and to look into processes outside.
+/// Prevents the calling thread from undoing that, and from inspecting processes outside, or changing
+/// them and the machine through files of the kernel.
 pub(super) fn lock() -> io::Result<()> {
+    for place in kernel_mounts() {
+        match read_only(&place) {
+            // Another mount hides it.
+            Ok(()) | Err(nix::Error::ENOENT | nix::Error::EINVAL) => {}
+            Err(error) => return Err(named(&place, error)),
+        }
+    }
     rules::forbid_mounts()?;
-    // CAP_SYS_ADMIN and CAP_PERFMON read the environment of any process (Linux 6.18), whatever Landlock
-    // says; CAP_DAC_READ_SEARCH opens files by their inode.
+    // CAP_SYS_ADMIN and CAP_PERFMON allow reading the environment of any process (Linux 6.18),
+    // regardless of Landlock; CAP_DAC_READ_SEARCH opens files by their inode.
     let lost = [
         Capability::SYS_ADMIN,
         Capability::PERFMON,
@@ -78,8 +87,8 @@ pub(super) fn lock() -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// Makes missing folders, so that a process of the run cannot. A folder that cannot be made, because its
-/// filesystem is read-only, cannot be made by the run either.
+/// Creates missing folders, so that a process of the run cannot. A folder that cannot be created,
+/// because its filesystem is read-only, cannot be created by the run either.
 fn existing(closed: &[PathBuf]) -> io::Result<Vec<&PathBuf>> {
     let mut found = vec![];
     for folder in closed {
@@ -98,7 +107,7 @@ fn hold(path: &Path) -> io::Result<File> {
     Ok(options.open(path)?.into_file())
 }
 
-/// Mounts a held file or folder in its place again.
+/// Mounts an opened file or folder at its place again.
 fn uncover(gap: &Gap, held: &File) -> io::Result<()> {
     if !gap.path.exists() {
         if held.metadata()?.is_dir() {

@@ -1,4 +1,4 @@
-//! Decides before a turn whether a wall can be built around it, and by which mechanism.
+//! Decides before a turn if a wall can be built around it, and with which mechanism.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,32 +11,32 @@ const HOME: &str = "the folder of the agent";
 /// Bit of CAP_SYS_ADMIN in the mask of capabilities.
 const SYS_ADMIN: u32 = 21;
 
-/// The places that a run works in.
+/// Places that a run works in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Site<'a> {
-    /// The working folder.
+    /// Working folder.
     pub(crate) folder: &'a Path,
-    /// The program of the CLI.
+    /// Program of the CLI.
     pub(crate) program: &'a Path,
-    /// The folder in which the CLI keeps its sessions.
+    /// Folder in which the CLI keeps its sessions.
     pub(crate) home: &'a Path,
     /// `HOME` and `TMPDIR` of its environment.
     pub(crate) user: Option<&'a str>,
     pub(crate) temporary: Option<&'a str>,
-    /// The CLI mounts folders itself, to build a sandbox.
+    /// True if the CLI mounts folders itself, to build a sandbox.
     pub(crate) mounts: bool,
 }
 
-/// The wall of a run, or the reason why there is none.
+/// Wall of a run, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum WallPlan {
     Built(Wall),
     Off,
-    /// The machine or the layout of folders does not allow one.
+    /// The machine or the layout of folders does not allow a wall.
     Impossible(String),
 }
 
-impl Standing {
+impl WallPlan {
     pub fn wall(&self) -> Option<&Wall> {
         match self {
             Self::Built(wall) => Some(wall),
@@ -44,7 +44,7 @@ impl Standing {
         }
     }
 
-    /// The reason to refuse a turn that requires a wall.
+    /// Returns the reason to refuse a turn that requires a wall.
     pub(crate) fn refusal(&self, mode: WallMode) -> Option<String> {
         match (self, mode) {
             (Self::Impossible(why), WallMode::Required) => Some(format!(
@@ -54,14 +54,14 @@ impl Standing {
         }
     }
 
-    /// One row of a turn's checks. It decides nothing.
+    /// Returns a row for the turn's checks. It decides nothing.
     pub(crate) fn check(&self) -> serde_json::Value {
         let ok = self.wall().map(|_| true);
         serde_json::json!({"check": "wall", "ok": ok, "evidence": self.to_string()})
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for WallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Built(wall) => f.write_str(wall.mechanism.about()),
@@ -72,7 +72,7 @@ impl fmt::Display for Standing {
 }
 
 impl Mechanism {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Namespace => "namespace",
@@ -94,23 +94,23 @@ impl Mechanism {
 }
 
 /// Plans the wall of a run.
-pub(crate) fn plan(config: &WallConfig, site: &Site<'_>) -> Standing {
+pub(crate) fn plan(config: &WallConfig, site: &Site<'_>) -> WallPlan {
     if config.mode == WallMode::Off {
-        return Standing::Off;
+        return WallPlan::Off;
     }
     let closed = closed(&config.folders);
     match fits(&closed, site) {
-        Ok(mechanism) => Standing::Built(Wall {
+        Ok(mechanism) => WallPlan::Built(Wall {
             mechanism,
             closed,
             gaps: vec![],
         }),
-        Err(why) => Standing::Impossible(why),
+        Err(why) => WallPlan::Impossible(why),
     }
 }
 
-/// The wall that this machine builds around a run whose folders are not in the way.
-pub fn here(config: &RunnerConfig) -> Standing {
+/// Returns the wall that this machine builds around a run whose folders are not in the way.
+pub fn here(config: &RunnerConfig) -> WallPlan {
     let temporary = config.var("TMPDIR");
     let nowhere = Site {
         folder: Path::new("/proc"),
@@ -127,7 +127,7 @@ fn closed(folders: &[PathBuf]) -> Vec<PathBuf> {
     let real: Vec<PathBuf> = folders.iter().map(|folder| real(folder)).collect();
     let others = real.iter().flat_map(|folder| aliases(folder));
     let mut all: Vec<PathBuf> = real.iter().cloned().chain(others).collect();
-    // Sorted, a folder comes directly before those in it.
+    // After sorting, a folder comes directly before those in it.
     all.sort_unstable();
     all.dedup_by(|later, earlier| later.starts_with(earlier));
     all
@@ -175,7 +175,7 @@ fn fits(closed: &[PathBuf], site: &Site<'_>) -> Result<Mechanism, String> {
             "{shown} does not exist yet, and Landlock would keep the agent from making it"
         ));
     }
-    // A described agent may keep files anywhere in the user's home; those that exist stay usable.
+    // A described agent may keep files anywhere in the user's home; existing files stay usable.
     let is_user = |path: &Path| site.user.is_some_and(|user| real(Path::new(user)) == path);
     for folder in closed {
         let shown = folder.display();
@@ -191,7 +191,8 @@ fn fits(closed: &[PathBuf], site: &Site<'_>) -> Result<Mechanism, String> {
     Ok(Mechanism::Landlock)
 }
 
-/// Tries it, because a container may forbid what the capability allows.
+/// Returns true if this process may mount. Tries it, because a container may forbid an operation
+/// that the capability allows.
 fn may_mount(closed: &[PathBuf]) -> bool {
     let existing = closed.iter().filter(|folder| folder.is_dir());
     let existing: Vec<PathBuf> = existing.cloned().collect();
@@ -250,6 +251,6 @@ mod tests {
         assert_eq!(standing.refusal(WallMode::Auto), None);
         assert_eq!(standing.check()["ok"], serde_json::Value::Null);
         let off = WallConfig::default();
-        assert_eq!(plan(&off, &site), Standing::Off);
+        assert_eq!(plan(&off, &site), WallPlan::Off);
     }
 }

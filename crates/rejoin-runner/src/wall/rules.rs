@@ -14,43 +14,54 @@ use nix::fcntl::OFlag;
 
 use super::Gap;
 
-/// Without it a file could not be moved from one folder to another.
+/// Required version: without it a file could not be moved from one folder to another.
 const NEEDED: ABI = ABI::V2;
-/// Rights that are held back where the kernel knows them.
+/// Version up to which rights are restricted, if the kernel knows them.
 const KNOWN: ABI = ABI::V5;
-/// Entries of a folder that are worth a rule each.
+/// Folder of control groups, which can stop and end processes. Builds have nothing to write in it.
+const DEVICES: &str = "/sys";
+/// Limit for the entries of a folder that get a rule each.
 pub(super) const MOST_ENTRIES: usize = 4096;
 
-/// True if this kernel has Landlock, and of a version that is new enough.
+/// Returns true if this kernel has Landlock in a version that is new enough.
 pub(super) fn is_available() -> bool {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let rules = rules.handle_access(AccessFs::from_all(NEEDED));
     rules.and_then(Ruleset::create).is_ok()
 }
 
-/// Allows every access to files. What remains forbidden to a process with any rule: to mount and
-/// unmount, and to look into processes outside through `/proc` or by tracing them.
+/// Allows every access to files. Any Landlock rule still forbids to mount and unmount, and to
+/// inspect processes outside through `/proc` or by tracing them.
 pub(super) fn forbid_mounts() -> io::Result<()> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    // The right that is denied unless it is granted; the others are not even looked at.
+    // This right is denied unless it is granted; the others are not restricted.
     let rules = rules.handle_access(AccessFs::Refer);
     let rules = rules.and_then(keep_signals).and_then(Ruleset::create);
     let root = PathBeneath::new(path(Path::new("/"))?, AccessFs::Refer);
     let rules = rules.and_then(|rules| rules.add_rule(root));
-    // As root: programs that change the user go on working.
+    // Programs that change the user must still work, because this runs as root.
     let rules = rules.map(|rules| rules.no_new_privs(false));
     enforced(rules.and_then(RulesetCreated::restrict_self))
 }
 
-/// Forbids signals to processes outside, where the kernel can (6.12 or newer): an agent that stops or kills its
-/// shim would outlive its turn and its limits.
+/// Forbids signals to processes outside and tracing them, and nothing else, if the kernel can (6.12
+/// or newer).
+pub(super) fn isolate() -> io::Result<()> {
+    let rules = keep_signals(Ruleset::default()).and_then(Ruleset::create);
+    let rules = rules.map(|rules| rules.no_new_privs(false));
+    let status = rules.and_then(RulesetCreated::restrict_self);
+    status.map(drop).map_err(io::Error::other)
+}
+
+/// Forbids signals to processes outside, if the kernel can (6.12 or newer): an agent that stops or
+/// kills its shim would outlive its turn and its limits.
 fn keep_signals(rules: Ruleset) -> Result<Ruleset, RulesetError> {
     let rules = rules.set_compatibility(CompatLevel::BestEffort);
     rules.scope(Scope::Signal)
 }
 
-/// Allows every access but to these folders. Their names can still be listed, and nothing new can be made
-/// directly in a folder that contains one of them.
+/// Allows every access except to these folders. Their names can still be listed, and nothing new
+/// can be created directly in a folder that contains one of them.
 pub(super) fn allow_all_but(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let rules = rules.handle_access(AccessFs::from_all(NEEDED));
@@ -60,8 +71,13 @@ pub(super) fn allow_all_but(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> 
     let rules = rules.map_err(io::Error::other)?;
     let mut rules = rules.set_compatibility(CompatLevel::BestEffort);
     rules = grant(rules, path(Path::new("/"))?, AccessFs::ReadDir.into())?;
-    for (file, is_folder) in beside(closed)?.iter().filter_map(|it| entry(it)) {
-        let rights = if is_folder {
+    for place in beside(closed)? {
+        let Some((file, is_folder)) = entry(&place) else {
+            continue;
+        };
+        let rights = if place == Path::new(DEVICES) {
+            AccessFs::from_read(KNOWN)
+        } else if is_folder {
             AccessFs::from_all(KNOWN)
         } else {
             AccessFs::from_file(KNOWN)
@@ -83,7 +99,7 @@ pub(super) fn allow_all_but(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> 
     enforced(rules.restrict_self())
 }
 
-/// Everything that lies beside the way to a protected folder.
+/// Returns all entries beside the paths to the protected folders.
 pub(super) fn beside(closed: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     let parents = |folder: &PathBuf| -> Vec<PathBuf> {
         folder.ancestors().skip(1).map(Path::to_owned).collect()
@@ -116,14 +132,15 @@ pub(super) fn beside(closed: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// An entry, and whether it is a folder. None for links, which lead elsewhere, and for what is gone.
+/// Opens an entry and tells if it is a folder. Returns None for links, which lead elsewhere, and
+/// for entries that are gone.
 fn entry(at: &Path) -> Option<(File, bool)> {
     let file = path(at).ok()?;
     let kind = file.metadata().ok()?.file_type();
     (!kind.is_symlink()).then_some((file, kind.is_dir()))
 }
 
-/// A handle on a path itself: a link is not followed.
+/// Opens a handle on the path itself, without following a link.
 fn path(at: &Path) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
     let mut options = fs_err::OpenOptions::new();
@@ -171,7 +188,7 @@ mod tests {
         assert!(why.contains("more than 4096 entries"), "{why}");
     }
 
-    /// A link in a folder on the way must not open what it leads to.
+    /// A link in a folder on the path must not open its target.
     #[test]
     fn links_are_not_granted() {
         let dir = tempfile::tempdir().unwrap();

@@ -2,48 +2,50 @@
 
 use std::path::Path;
 
-use rejoin_core::{TurnPlan, Way};
-use rejoin_hub::{HubLink, TurnRequest, fault};
+use rejoin_core::{SessionSource, TurnPlan};
+use rejoin_hub::{TurnRequest, fault};
 
 use super::stay::Stay;
-use super::{ALIKE, Host, alike};
-use crate::attempt::{GRACE, Prepared, Preparing, marked};
+use super::{ALIKE, WarmProcess};
+use crate::attempt::{AttemptContext, GRACE, PreparedRun, marked};
+use crate::config::RunnerConfig;
 use crate::error::{Error, Result};
 use crate::folder::make_private;
 use crate::fork::forks;
+use crate::inspect::Inspection;
 use crate::process::{SELF, ShimChild, spawn_shim};
 use crate::shim::Spec;
 
-/// A process that nobody speaks to, and that is not to rest, is ended after this: whoever started it is
-/// gone, and so is the turn.
+/// Time in milliseconds after which a process without a client that does not rest is ended: the
+/// process that started it is gone, and so is the turn.
 const ABANDONED: u64 = 20_000;
 
-/// The plan goes on in the process that is there.
+/// Returns true if the plan uses a process that is already running.
 pub(crate) fn is_live(plan: &TurnPlan) -> bool {
-    plan.session().is_some_and(|s| s.way() == Way::Live)
+    plan.session()
+        .is_some_and(|s| s.way() == SessionSource::Live)
 }
 
-impl<L: HubLink> Preparing<'_, L> {
-    /// The process that a turn goes through: the one that is there, or a new one that may stay.
-    pub(crate) fn host(&self, plan: &TurnPlan, id: &str) -> Option<Host> {
+impl AttemptContext<'_> {
+    /// Returns the process that a turn goes through: the running one, or a new one that may stay
+    /// up. Returns None if the turn runs the CLI directly.
+    pub(crate) fn host(&self, plan: &TurnPlan, id: &str) -> Option<WarmProcess> {
         if is_live(plan) {
             return self.live.map(|(host, _)| host.clone());
         }
-        let envelope = &self.claimed.request.envelope;
+        let permissions = &self.claimed.request.permissions;
+        let warm = self.inspection.adapter.capabilities().warm;
         let stays = self.config.warm.is_some()
-            && self
-                .looked
-                .adapter
-                .stays(envelope, &self.looked.settings.args)
+            && warm.is_some_and(|warm| warm.stays(permissions, &self.inspection.settings.args))
             && !forks(plan)
             && may_stay(&self.claimed.request);
-        stays.then(|| Host::new(&self.config.home, self.claimed.conversation.id, id))
+        stays.then(|| WarmProcess::new(&self.config.home, self.claimed.conversation.id, id))
     }
 
     pub(crate) fn launch_through(
         &self,
-        host: &Host,
-        prepared: &Prepared,
+        host: &WarmProcess,
+        prepared: &PreparedRun,
         folder: &Path,
         early: Option<ShimChild>,
     ) -> Result<ShimChild> {
@@ -67,7 +69,7 @@ impl<L: HubLink> Preparing<'_, L> {
             argv: [SELF.to_owned()].into_iter().chain(stay).collect(),
             stdin: prepared.command.stdin.clone(),
             warm: Some(host.folder.clone()),
-            // Runs nothing but `rejoin stay`; the CLI is behind the wall of its own shim.
+            // Runs only `rejoin stay`; the CLI is behind the wall of its own shim.
             wall: None,
             ..cli
         };
@@ -79,10 +81,10 @@ impl<L: HubLink> Preparing<'_, L> {
         Ok(child)
     }
 
-    /// The process itself. Until it is spoken to it does nothing.
-    fn start_process(&self, host: &Host, prepared: &Prepared, cli: &Spec) -> Result<()> {
+    /// Starts the process itself. It does nothing until it receives a prompt.
+    fn start_process(&self, host: &WarmProcess, prepared: &PreparedRun, cli: &Spec) -> Result<()> {
         make_private(&host.folder).map_err(Error::io("making the folder of the process"))?;
-        let alike = alike(self.config, self.looked, &self.claimed.request);
+        let alike = fingerprint(self.config, self.inspection, &self.claimed.request);
         fs_err::write(host.folder.join(ALIKE), alike)
             .map_err(Error::io("making the folder of the process"))?;
         let spec = Spec {
@@ -97,17 +99,50 @@ impl<L: HubLink> Preparing<'_, L> {
         };
         spec.save(&host.folder)
             .map_err(Error::io("writing what to run"))?;
-        let env = self.looked.env.iter().chain(&prepared.command.env).cloned();
+        let env = self
+            .inspection
+            .env
+            .iter()
+            .chain(&prepared.command.env)
+            .cloned();
         let env = marked(env, host.mark().unwrap_or_default());
         let shim = spawn_shim(Path::new(SELF), &host.folder, env);
-        // Reaped with the others; whoever goes through it sees to it.
+        // The shim is reaped with the others; the run that goes through the process watches it.
         drop(shim.map_err(Error::io("starting the agent"))?);
         Ok(())
     }
 }
 
-/// What was asked for can be had of a process that serves several turns.
+/// Returns true if a process that serves several turns can fulfil the request.
 pub(super) fn may_stay(request: &TurnRequest) -> bool {
-    // The CLI would add up what they cost.
+    // The CLI would add up the costs of all turns.
     request.max_cost.is_none() && !request.keep_background
+}
+
+/// Returns a hash of everything that a process is started with, except its session and its prompt.
+pub(super) fn fingerprint(
+    config: &RunnerConfig,
+    inspection: &Inspection,
+    request: &TurnRequest,
+) -> String {
+    let mut hash = blake3::Hasher::new();
+    let mut add = |part: &dyn std::fmt::Debug| {
+        hash.update(format!("{part:?}\n").as_bytes());
+    };
+    // Another build may make another command of the same input.
+    let me = fs_err::metadata(SELF).ok();
+    add(&me.map(|me| (me.len(), me.modified().ok())));
+    add(&inspection.binary.identity);
+    // A different folder at the same path counts as different.
+    let folder = &inspection.folder;
+    add(&(&folder.path, folder.device, folder.inode));
+    add(&inspection.home);
+    add(&inspection.settings.args);
+    add(&inspection.env);
+    add(&request.model);
+    add(&request.permissions);
+    add(&request.raw);
+    add(&(config.asks, config.defer_after));
+    add(&inspection.wall);
+    hash.finalize().to_hex().to_string()
 }

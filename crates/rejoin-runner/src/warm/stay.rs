@@ -1,7 +1,8 @@
-//! `rejoin stay`: what a turn's shim runs in the place of a CLI that stays up.
+//! `rejoin stay`: the command that a turn's shim runs in place of a CLI that stays up.
 
 mod copy;
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,41 +10,41 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use rejoin_agents::{Adapter, Standing};
+use rejoin_agents::TurnState;
 
-use super::{Host, MOST_SAID};
+use super::{MOST_SAID, WarmProcess};
 use crate::process::tree;
 use crate::shim::{Hello, Order, Spec};
 use crate::shim_link::{News, ShimLink};
 use copy::Copy;
 
-/// The hidden command.
+/// Name of the hidden command.
 pub const COMMAND: &str = "stay";
 const USAGE: &str = "rejoin: stay takes FOLDER AGENT FROM REST_MS BYTES; rejoin calls it itself";
-/// Nothing was said to the process: it is not there any more.
+/// Exit code if the prompt was not delivered because the process is gone.
 pub(super) const NOT_TAKEN: u8 = 76;
-/// What a process may take to be there after it was started.
+/// Time that a new process may take until its shim accepts connections.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
-/// A process that waits for its next prompt admits us within this time.
+/// Time in which a process that waits for its next prompt accepts our connection.
 const ADMITS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// What a CLI calls for itself at the end of a turn is done within this time.
+/// Time in which programs that a CLI runs at the end of a turn must finish.
 const ON_ITS_WAY_OUT: Duration = Duration::from_millis(500);
-/// What belongs to a turn comes within this time after its last word.
+/// Time in which the rest of a turn's output follows its last message.
 const TRAILS_FOR: Duration = Duration::from_secs(5);
-/// An order holds no more than 32 MiB, in quotes.
+/// Size of the pieces in which stdin is sent: an order may hold at most 32 MiB, in quotes.
 const PIECE: usize = 1 << 20;
-/// Should news ever get lost, they are late by no more than this.
+/// Longest delay if a notification gets lost.
 const SAFETY: Duration = Duration::from_secs(1);
 
-/// What it is told on the command line.
+/// Arguments on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stay {
     pub(crate) host: PathBuf,
     pub(crate) agent: String,
-    /// What was printed before.
+    /// Number of bytes that were printed before this turn.
     pub(crate) from: u64,
-    /// How long it may rest, in milliseconds, and how large it may be.
+    /// Time for which the process may rest, in milliseconds, and its largest size in bytes.
     pub(crate) rest_ms: u64,
     pub(crate) bytes: u64,
 }
@@ -56,7 +57,7 @@ impl Stay {
         Ok(words.into_iter().chain(numbers).collect())
     }
 
-    /// Of the run that it is.
+    /// Reads the arguments from a run's spec. Returns None if the run is not `rejoin stay`.
     pub(crate) fn of(spec: &Spec) -> Option<Self> {
         let [_, command, args @ ..] = spec.argv.as_slice() else {
             return None;
@@ -78,8 +79,8 @@ impl Stay {
     }
 }
 
-/// Its exit code says little: how the CLI ended is in that one's own `end.json`. If there is none, 0
-/// means that the process rests.
+/// Runs the command. Its exit code says little: the end of the CLI is in the `end.json` of the
+/// CLI's own shim. If there is none, 0 means that the process rests.
 pub fn main(args: &[String]) -> u8 {
     let Some(stay) = Stay::read(args) else {
         let _gone = writeln!(io::stderr(), "{USAGE}");
@@ -95,18 +96,19 @@ pub fn main(args: &[String]) -> u8 {
         let _gone = writeln!(io::stderr(), "rejoin: {error}");
         1
     });
-    // A thread that reads stdin may wait there for ever.
+    // A thread that reads stdin may block for ever.
     runtime.shutdown_background();
     code
 }
 
 async fn turn(stay: &Stay) -> io::Result<u8> {
-    let reader = rejoin_agents::adapter(&stay.agent).and_then(Adapter::stay_reader);
-    let reader = reader.ok_or(io::ErrorKind::InvalidInput)?;
+    let adapter = rejoin_agents::adapter(&stay.agent);
+    let warm = adapter.and_then(|adapter| adapter.capabilities().warm);
+    let reader = warm.ok_or(io::ErrorKind::InvalidInput)?.turn_end_reader();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut said = lines_of_stdin();
-    let host = Host::at(&stay.host);
+    let host = WarmProcess::at(&stay.host);
     let Some(mut shim) = reach(&host, stay.from == 0).await? else {
         return Ok(NOT_TAKEN);
     };
@@ -115,27 +117,27 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
     let (mut begun, mut open, mut here) = (false, true, true);
     let mut over_at = None;
     loop {
-        // First whether it has ended, then what it said: nothing can come in between.
+        // Check for the end first, then read the output: nothing can be printed in between.
         let ended = host.is_gone();
         let rests = match copy.on()? {
-            Standing::Runs => None,
-            Standing::Trails => {
+            TurnState::Running => None,
+            TurnState::ResultPrinted => {
                 let at: &mut Instant = over_at.get_or_insert_with(Instant::now);
                 (at.elapsed() > TRAILS_FOR).then_some(false)
             }
-            Standing::Over(may_rest) => Some(may_rest),
+            TurnState::Ended(may_rest) => Some(may_rest),
         };
         if let Some(may_rest) = rests.filter(|_| open) {
             let ms = stay.rest_ms;
-            // While it was looked at it may have said more.
+            // The process may have printed more while it was checked.
             let rests = may_rest
                 && here
                 && is_fit(&host, hello, processes, stay.bytes).await
-                && copy.on()? == Standing::Over(true);
+                && copy.on()? == TurnState::Ended(true);
             if rests && shim.order(Order::Rest { ms }).await.is_ok() {
                 return Ok(0);
             }
-            // It ends by itself, and may still have something to say.
+            // The process ends by itself and may still print something.
             if here {
                 drop(shim.order(Order::CloseStdin).await);
             }
@@ -148,11 +150,11 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
             line = said.recv(), if open && here => {
                 open = line.is_some();
                 if let Some(line) = &line {
-                    copy.told(line);
+                    copy.stdin_line(line);
                 }
                 for order in orders(line.as_deref()) {
                     let told = shim.order(order).await;
-                    // Only one that says so was not told.
+                    // Only an explicit refusal means that the data was not delivered.
                     let refused = |e: &io::Error| e.kind() == io::ErrorKind::Other;
                     if !begun && told.as_ref().is_err_and(refused) {
                         return Ok(NOT_TAKEN);
@@ -170,7 +172,7 @@ async fn turn(stay: &Stay) -> io::Result<u8> {
     }
 }
 
-/// A line for its stdin, in pieces; none is left to come.
+/// Splits a line for stdin into orders; None, the end of stdin, becomes `CloseStdin`.
 fn orders(line: Option<&str>) -> Vec<Order> {
     let Some(mut rest) = line else {
         return vec![Order::CloseStdin];
@@ -184,10 +186,10 @@ fn orders(line: Option<&str>) -> Vec<Order> {
     orders
 }
 
-/// Connects to the shim of a warm process. One that was just started may not listen yet. Any may refuse for a
-/// moment: it finds out by the folder of our own shim whether we may order it, and that shim enters the
-/// folder of its run again only after it has started us.
-async fn reach(host: &Host, is_new: bool) -> io::Result<Option<ShimLink>> {
+/// Connects to the shim of a warm process. A new shim may not listen yet. Any shim may refuse for a
+/// moment: it checks in the folder of our own shim if we may give orders, and that shim returns to
+/// the folder of its run only after it has started us.
+async fn reach(host: &WarmProcess, is_new: bool) -> io::Result<Option<ShimLink>> {
     let begin = Instant::now();
     let within = if is_new { STARTS_WITHIN } else { ADMITS_WITHIN };
     loop {
@@ -206,8 +208,8 @@ async fn reach(host: &Host, is_new: bool) -> io::Result<Option<ShimLink>> {
     }
 }
 
-/// It has nothing running, and is small enough.
-async fn is_fit(host: &Host, at: Hello, processes: usize, bytes: u64) -> bool {
+/// Returns true if the process has nothing running below it and is small enough.
+async fn is_fit(host: &WarmProcess, at: Hello, processes: usize, bytes: u64) -> bool {
     let since = Instant::now();
     let own = loop {
         let running = running(at);
@@ -223,11 +225,13 @@ async fn is_fit(host: &Host, at: Hello, processes: usize, bytes: u64) -> bool {
     host.said() <= MOST_SAID && size.is_some_and(|size| size <= bytes)
 }
 
-/// What it left behind is below its shim, if not below itself.
-fn running(at: Hello) -> Vec<i32> {
+/// Returns the processes below the shim, which include everything that the CLI left behind. A child
+/// that ends while it is looked at counts, because it may have started another one.
+fn running(at: Hello) -> BTreeSet<i32> {
+    let children = tree::children(at.pid).unwrap_or_default();
     let below = tree::below(&tree::all(), &[at.pid], &[]);
     let alive = below.iter().filter(|it| !it.zombie);
-    alive.map(|it| it.pid).collect()
+    alive.map(|it| it.pid).chain(children).collect()
 }
 
 fn resident(pid: i32) -> Option<u64> {
@@ -239,7 +243,7 @@ fn resident(pid: i32) -> Option<u64> {
 
 fn lines_of_stdin() -> mpsc::UnboundedReceiver<String> {
     let (send, lines) = mpsc::unbounded_channel();
-    // Reading cannot be given up.
+    // A blocking read cannot be cancelled, so it gets a thread of its own.
     std::thread::spawn(move || {
         let mut stdin = io::stdin().lock();
         loop {
@@ -288,7 +292,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(told("short\n"), ["short\n"]);
-        // Three bytes each, so that a piece would end within one.
+        // Three bytes per character, so that a piece would end inside one.
         let line = "\u{2019}".repeat(PIECE) + "\n";
         let pieces = told(&line);
         assert_eq!((pieces.len(), pieces.concat() == line), (4, true));

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
-use rejoin_runner::leftovers::{end_marked, live_cli, marked};
-use rejoin_runner::shim::{Order, Spec, Why};
+use rejoin_runner::shim::{Order, Spec, StopReason};
 use rejoin_runner::shim_link::ShimLink;
+use rejoin_runner::stray_processes::{end_marked, live_cli, marked};
 
 use crate::ending::POLITE;
 use crate::turn::{SHIM, Turn, sh, until};
@@ -41,7 +41,7 @@ async fn a_killed_launcher_does_not_matter() {
     .unwrap();
     link.order(Order::CloseStdin).await.unwrap();
     let end = turn.end();
-    assert_eq!((end.code, end.why), (Some(7), Why::Exited));
+    assert_eq!((end.code, end.why), (Some(7), StopReason::Exited));
     assert_eq!(turn.file("out"), "up\nafter\n");
 }
 

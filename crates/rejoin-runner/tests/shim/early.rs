@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use rejoin_runner::process::{ShimChild, ShimExit, spawn_early_shim};
-use rejoin_runner::shim::{Begun, Spec, Why, begun};
+use rejoin_runner::process::{ShimChild, ShimExit, spawn_waiting_shim};
+use rejoin_runner::shim::{Begun, Spec, StopReason, begun};
 
 use crate::turn::{SHIM, Turn, is_running, sh, until};
 
 fn early(turn: &Turn) -> ShimChild {
-    spawn_early_shim(Path::new(SHIM), turn.env()).unwrap()
+    spawn_waiting_shim(Path::new(SHIM), turn.env()).unwrap()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn told_later() {
     let more = [("MORE".to_owned(), "a b\nc".to_owned())];
     turn.shim = Some(early(&turn).tell(&turn.folder, &more).unwrap());
     let end = turn.end();
-    assert_eq!((end.code, end.why), (Some(3), Why::Exited));
+    assert_eq!((end.code, end.why), (Some(3), StopReason::Exited));
     assert_eq!(turn.file("out"), "hello\na b c\n");
     // PATH, REJOIN_TURN, MORE (two lines), and PWD, which sh sets itself.
     assert_eq!(turn.file("err"), "5\n");

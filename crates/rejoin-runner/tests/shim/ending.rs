@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rejoin_runner::process::ShimExit;
-use rejoin_runner::shim::{Order, Spec, Why};
+use rejoin_runner::shim::{Order, Spec, StopReason};
 use rejoin_runner::shim_link::ShimLink;
 
 use crate::turn::{Turn, is_running, python, sh, until};
@@ -34,7 +34,7 @@ async fn a_polite_cli_ends_by_itself() {
     turn.until_out("up");
     tell(&turn, Order::Interrupt).await;
     let end = turn.end();
-    assert_eq!((end.code, end.why), (Some(42), Why::Interrupted));
+    assert_eq!((end.code, end.why), (Some(42), StopReason::Interrupted));
     assert!(turn.file("out").ends_with("bye\n"));
 }
 
@@ -49,7 +49,7 @@ async fn a_stubborn_one_is_killed_with_its_children() {
     let begin = Instant::now();
     tell(&turn, Order::Interrupt).await;
     let end = turn.end();
-    assert_eq!((end.signal, end.why), (Some(9), Why::Interrupted));
+    assert_eq!((end.signal, end.why), (Some(9), StopReason::Interrupted));
     // TERM after 100 ms, KILL 2 s later.
     let took = begin.elapsed();
     assert!(
@@ -70,7 +70,7 @@ async fn stop_is_quicker_and_the_first_cause_stays() {
     tell(&turn, Order::Interrupt).await;
     tell(&turn, Order::Stop).await;
     let end = turn.end();
-    assert_eq!((end.signal, end.why), (Some(9), Why::Interrupted));
+    assert_eq!((end.signal, end.why), (Some(9), StopReason::Interrupted));
     assert!(begin.elapsed() < Duration::from_secs(10));
 }
 
@@ -81,7 +81,7 @@ fn a_terminated_shim_interrupts() {
     turn.signal_shim(Signal::SIGHUP);
     turn.signal_shim(Signal::SIGTERM);
     let end = turn.end();
-    assert_eq!((end.code, end.why), (Some(42), Why::Interrupted));
+    assert_eq!((end.code, end.why), (Some(42), StopReason::Interrupted));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_killed_cli_is_reported() {
     let end = turn.end();
     assert_eq!(
         (end.signal, end.code, end.why),
-        (Some(9), None, Why::Exited)
+        (Some(9), None, StopReason::Exited)
     );
     assert_eq!((end.leftovers.len(), end.killed), (1, 1));
 }

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rejoin_runner::shim::{Spec, Why};
+use rejoin_runner::shim::{Spec, StopReason};
 
 use crate::turn::{Turn, is_running, python, sh, until};
 
@@ -64,7 +64,7 @@ fn detached_processes_are_listed_and_gone() {
     let mut turn = Turn::start(&daemons());
     let_go(&turn);
     let end = turn.end();
-    assert_eq!((end.why, end.error), (Why::Exited, None));
+    assert_eq!((end.why, end.error), (StopReason::Exited, None));
     assert_eq!(
         (end.leftovers.len(), end.killed),
         (5, 5),
@@ -133,4 +133,31 @@ sys.stdin.read()
     });
     turn.signal_shim(Signal::SIGINT);
     turn.end();
+}
+
+/// Forks and ends at once, again and again: each process lives for a moment only.
+const RELAY: &str = "
+import os, sys, time
+if os.fork():
+    time.sleep(0.5)
+    sys.exit()
+os.setsid()
+deadline = time.time() + 120
+while time.time() < deadline:
+    if os.fork():
+        os._exit(0)
+    os.write(1, b'.')
+";
+
+#[test]
+fn a_process_that_forks_faster_than_a_list_is_read_is_gone() {
+    let mut turn = Turn::start(&python(RELAY));
+    turn.until_out("....");
+    let end = turn.end();
+    assert_eq!((end.why, end.error), (StopReason::Exited, None));
+    assert!(end.killed > 0);
+    // A survivor would go on writing.
+    let written = turn.file("out").len();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(turn.file("out").len(), written);
 }

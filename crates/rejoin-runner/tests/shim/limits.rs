@@ -1,7 +1,7 @@
 //! The limits that the shim keeps by itself.
 
 use rejoin_hub::Clock;
-use rejoin_runner::shim::{Order, Spec, Why};
+use rejoin_runner::shim::{Order, Spec, StopReason};
 use rejoin_runner::shim_link::ShimLink;
 
 use crate::turn::{Turn, sh};
@@ -13,7 +13,7 @@ fn wall() {
         ..sh("while :; do echo x; done")
     });
     let end = turn.end();
-    assert_eq!((end.why, end.signal), (Why::Wall, Some(2)));
+    assert_eq!((end.why, end.signal), (StopReason::Wall, Some(2)));
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn idle() {
         ..sh(script)
     });
     let end = turn.end();
-    assert_eq!((end.why, end.signal), (Why::Idle, Some(2)));
+    assert_eq!((end.why, end.signal), (StopReason::Idle, Some(2)));
     assert!(
         turn.file("err").ends_with("6\n"),
         "ended before it was idle"
@@ -39,7 +39,7 @@ fn spool_full() {
         ..sh("exec yes")
     });
     let end = turn.end();
-    assert_eq!((end.why, end.signal), (Why::SpoolFull, Some(2)));
+    assert_eq!((end.why, end.signal), (StopReason::SpoolFull, Some(2)));
     assert!(turn.file("out").len() > 100_000);
 }
 
@@ -50,7 +50,7 @@ fn disk_full() {
         ..sh("exec sleep 60")
     });
     let end = turn.end();
-    assert_eq!((end.why, end.signal), (Why::DiskFull, Some(2)));
+    assert_eq!((end.why, end.signal), (StopReason::DiskFull, Some(2)));
 }
 
 /// In so many milliseconds, on the boot clock.
@@ -66,7 +66,7 @@ fn a_lease_that_nobody_renews() {
         ..sh("exec sleep 60")
     });
     let end = turn.end();
-    assert_eq!((end.why, end.signal), (Why::LeaseRanOut, Some(2)));
+    assert_eq!((end.why, end.signal), (StopReason::LeaseRanOut, Some(2)));
 }
 
 /// Renewed, it goes on past the first deadline; then it is not renewed any more.
@@ -84,5 +84,5 @@ async fn a_lease_is_renewed_by_an_order() {
     link.order(Order::Ping).await.unwrap();
     let until_ms = from_now(0);
     link.order(Order::Lease { until_ms }).await.unwrap();
-    assert_eq!(turn.end().why, Why::LeaseRanOut);
+    assert_eq!(turn.end().why, StopReason::LeaseRanOut);
 }

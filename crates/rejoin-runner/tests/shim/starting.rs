@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use rejoin_runner::process::ShimExit;
-use rejoin_runner::shim::{ALREADY_BEGUN, Begun, Spec, Why, begun, void};
+use rejoin_runner::shim::{ALREADY_BEGUN, Begun, Spec, StopReason, begun, void};
 use rejoin_runner::wall::{Gap, Mechanism, Wall};
 
 use crate::turn::{Turn, is_running, sh, until};
@@ -19,7 +19,7 @@ fn a_normal_turn() {
     let end = turn.end();
     assert_eq!(
         (end.code, end.signal, end.why),
-        (Some(3), None, Why::Exited)
+        (Some(3), None, StopReason::Exited)
     );
     assert_eq!((end.error, end.leftovers, end.killed), (None, vec![], 0));
     let real = dir.path().canonicalize().unwrap();
@@ -92,7 +92,7 @@ fn what_cannot_start() {
         let end = turn.end();
         assert_eq!(
             (end.why, end.code, end.signal),
-            (Why::NotStarted, None, None),
+            (StopReason::NotStarted, None, None),
             "{spec:?}"
         );
         assert!(end.error.is_some_and(|text| !text.is_empty()), "{spec:?}");
@@ -123,7 +123,11 @@ fn nothing_starts_without_its_wall() {
             ..sh("touch ran")
         });
         let end = turn.end();
-        assert_eq!((end.why, end.code), (Why::NotStarted, None), "{end:?}");
+        assert_eq!(
+            (end.why, end.code),
+            (StopReason::NotStarted, None),
+            "{end:?}"
+        );
         assert!(
             end.error.unwrap().contains("building the wall"),
             "{mechanism:?}"
@@ -204,6 +208,6 @@ fn small_and_the_last_to_go_when_memory_is_short() {
     });
     turn.signal_shim(nix::sys::signal::Signal::SIGHUP);
     turn.signal_shim(nix::sys::signal::Signal::SIGTERM);
-    assert_eq!(turn.end().why, Why::Interrupted);
+    assert_eq!(turn.end().why, StopReason::Interrupted);
     assert!(!is_running(cli));
 }

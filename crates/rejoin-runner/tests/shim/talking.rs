@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rejoin_runner::shim::{Order, Spec, Why};
+use rejoin_runner::shim::{Order, Spec, StopReason};
 use rejoin_runner::shim_link::{News, ShimLink};
 use rejoin_runner::spool::SpoolReader;
 
@@ -69,7 +69,7 @@ async fn an_orphan_is_closed_but_not_while_somebody_listens() {
         .unwrap();
     turn.until_out("still open");
     drop(first);
-    assert_eq!(turn.end().why, Why::Exited);
+    assert_eq!(turn.end().why, StopReason::Exited);
     assert!(turn.file("out").ends_with("eof\n"));
 
     let mut alone = Turn::start(&Spec {
@@ -103,7 +103,7 @@ async fn orders_and_refusals() {
     link.order(Order::Ping).await.unwrap();
     link.order(Order::Stop).await.unwrap();
     let end = turn.end();
-    assert_eq!((end.signal, end.why), (Some(15), Why::Stopped));
+    assert_eq!((end.signal, end.why), (Some(15), StopReason::Stopped));
     while link.news().await == News::Grew {}
 }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rejoin_runner::holder::Holder;
-use rejoin_runner::leftovers;
 use rejoin_runner::process::{ShimChild, ShimExit, spawn_shim};
-use rejoin_runner::shim::{Begun, End, Spec, begun};
+use rejoin_runner::shim::{Begun, ShimEnd, Spec, begun};
+use rejoin_runner::stray_processes;
 use tempfile::TempDir;
 
 pub(crate) const SHIM: &str = env!("CARGO_BIN_EXE_rejoin-shim");
@@ -84,20 +84,20 @@ impl Turn {
     }
 
     /// Waits for the end of CLI and shim.
-    pub(crate) fn end(&mut self) -> End {
+    pub(crate) fn end(&mut self) -> ShimEnd {
         until("end.json", || self.folder.join("end.json").exists());
         if let Some(shim) = &mut self.shim {
             until("the shim's end", || shim.try_wait().unwrap().is_some());
             assert_eq!(shim.try_wait().unwrap(), Some(ShimExit::Code(0)));
         }
         assert!(!self.folder.join("s").exists() || self.shim.is_none());
-        End::load(&self.folder).unwrap().unwrap()
+        ShimEnd::load(&self.folder).unwrap().unwrap()
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let ended = leftovers::end_marked(&self.id);
+        let ended = stray_processes::end_marked(&self.id);
         if !thread::panicking() {
             ended.unwrap();
         }

@@ -1,12 +1,13 @@
-//! Copies what the CLI prints, and looks for the last line of the turn.
+//! Copies the output of the CLI, and looks for the last line of the turn.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use rejoin_agents::{Standing, StayReader};
+use rejoin_agents::{TurnEndReader, TurnState};
 
-/// A line that is longer is not the last one of a turn that leaves a process worth keeping.
+/// Length beyond which a line is ignored: no turn that leaves a process worth keeping ends with
+/// one.
 const LONGEST: usize = 32 << 20;
 
 pub(super) struct Copy {
@@ -14,11 +15,15 @@ pub(super) struct Copy {
     err: File,
     block: Vec<u8>,
     lines: Lines,
-    reader: Box<dyn StayReader>,
+    reader: Box<dyn TurnEndReader>,
 }
 
 impl Copy {
-    pub(super) fn new(folder: &Path, from: u64, reader: Box<dyn StayReader>) -> io::Result<Self> {
+    pub(super) fn new(
+        folder: &Path,
+        from: u64,
+        reader: Box<dyn TurnEndReader>,
+    ) -> io::Result<Self> {
         let mut out = fs_err::File::open(folder.join("out"))?.into_file();
         out.seek(SeekFrom::Start(from))?;
         let mut err = fs_err::File::open(folder.join("err"))?.into_file();
@@ -34,12 +39,12 @@ impl Copy {
         })
     }
 
-    pub(super) fn told(&mut self, line: &str) {
-        self.reader.told(line.as_bytes());
+    pub(super) fn stdin_line(&mut self, line: &str) {
+        self.reader.stdin_line(line.as_bytes());
     }
 
-    /// Copies what there is, and says how far the turn has come.
-    pub(super) fn on(&mut self) -> io::Result<Standing> {
+    /// Copies the available output and returns the state of the turn.
+    pub(super) fn on(&mut self) -> io::Result<TurnState> {
         loop {
             let count = self.err.read(&mut self.block)?;
             if count == 0 {
@@ -57,17 +62,17 @@ impl Copy {
             self.lines.take(&self.block[..count], self.reader.as_mut());
         }
         stdout.flush()?;
-        let standing = self.reader.standing();
-        let torn = standing == Standing::Over(true) && !self.lines.line.is_empty();
+        let standing = self.reader.state();
+        let torn = standing == TurnState::Ended(true) && !self.lines.line.is_empty();
         Ok(if torn {
-            Standing::Over(false)
+            TurnState::Ended(false)
         } else {
             standing
         })
     }
 }
 
-/// Puts lines together.
+/// Assembles lines from blocks.
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
@@ -75,7 +80,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn take(&mut self, bytes: &[u8], reader: &mut dyn StayReader) {
+    fn take(&mut self, bytes: &[u8], reader: &mut dyn TurnEndReader) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.too_long |= self.line.len() + piece.len() > LONGEST;
             if self.too_long {
@@ -84,7 +89,7 @@ impl Lines {
                 self.line.extend_from_slice(piece);
             }
             if piece.ends_with(b"\n") {
-                // Of one that is too long nothing is known.
+                // The content of a line that is too long is unknown; the reader gets an empty one.
                 reader.line(&self.line);
                 self.line.clear();
                 self.too_long = false;
@@ -100,15 +105,15 @@ mod tests {
     #[derive(Default)]
     struct Heard(Vec<String>);
 
-    impl StayReader for Heard {
+    impl TurnEndReader for Heard {
         fn line(&mut self, line: &[u8]) {
             self.0.push(String::from_utf8_lossy(line).into_owned());
         }
 
-        fn told(&mut self, _line: &[u8]) {}
+        fn stdin_line(&mut self, _line: &[u8]) {}
 
-        fn standing(&self) -> Standing {
-            Standing::Runs
+        fn state(&self) -> TurnState {
+            TurnState::Running
         }
     }
 
