@@ -4,14 +4,14 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Parses a `Host` header. Returns none if it is not just a host and perhaps a port.
+/// Parses a `Host` header. Returns None if it is not just a host and perhaps a port.
 pub(crate) fn host(header: &str) -> Option<Url> {
     let url = Url::parse(&format!("http://{header}/")).ok()?;
     plain(&url).filter(|_| !header.contains('/'))
 }
 
-/// Parses an `Origin` header. Returns none for `null` and for anything that is not just a scheme, a host and
-/// perhaps a port.
+/// Parses an `Origin` header. Returns None for `null` and for anything that is not just a scheme, a
+/// host and perhaps a port.
 pub(crate) fn origin(header: &str) -> Option<Url> {
     let bare = header.split_once("://").map(|(_, rest)| rest);
     let bare = bare.is_some_and(|rest| !rest.contains('/'));
@@ -19,9 +19,9 @@ pub(crate) fn origin(header: &str) -> Option<Url> {
     plain(&url).filter(|_| bare)
 }
 
-/// True if `url` lies at or below `allowed`: the same origin, and a path that begins with whole segments of
-/// the allowed one. Neither may hold a name or password, nor the address an encoded slash, which a server may
-/// decode to another path.
+/// Returns true if `url` is at or below `allowed`: the same origin, and a path that begins with
+/// whole segments of the allowed one. Neither may contain a name or password, and the URL no
+/// encoded slash, which a server may decode to another path.
 pub(crate) fn is_below(url: &str, allowed: &str) -> bool {
     let (Some(url), Some(allowed)) = (web(url), web(allowed)) else {
         return false;
@@ -35,14 +35,14 @@ pub(crate) fn is_below(url: &str, allowed: &str) -> bool {
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The address of a host that is given as one.
+/// Returns the IP address of a host that is given as one.
 pub(crate) fn ip(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse().ok()
 }
 
-/// Parses an address of the web. Returns none for other schemes and for one with a name or password.
+/// Parses an HTTP URL. Returns None for other schemes and for a URL with a name or password.
 pub(crate) fn web(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let anonymous = url.username().is_empty() && url.password().is_none();

@@ -1,6 +1,8 @@
 //! The list of routes. A new one is a file and a line.
 
+mod climbs;
 mod conversations;
+mod costs;
 mod deliveries;
 mod events;
 mod find;
@@ -8,19 +10,26 @@ mod history;
 mod inbox;
 mod messages;
 mod named;
+mod next;
+mod portable;
+mod seen;
 mod send;
+mod sessions;
 mod settings;
+mod share;
 mod status;
+mod tiers;
 mod tokens;
+mod turn_events;
 mod turns;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi as Document;
@@ -30,10 +39,12 @@ use utoipa_axum::routes;
 use crate::guard;
 use crate::metrics::Metrics;
 use crate::openapi::{Described, may_be_refused};
+use crate::pages;
 use crate::problem::Refusal;
 use crate::state::App;
 
-/// All that is described, without what describes it.
+/// Returns all routes, and the document that describes them. The route of the document itself is
+/// not included.
 pub(crate) fn described() -> (Router<App>, Document) {
     let (router, mut document) = OpenApiRouter::with_openapi(Described::openapi())
         .routes(routes!(send::send))
@@ -43,7 +54,8 @@ pub(crate) fn described() -> (Router<App>, Document) {
             settings::change,
             conversations::delete
         ))
-        .routes(routes!(conversations::next))
+        .routes(routes!(next::next))
+        .routes(routes!(seen::mark))
         .routes(routes!(messages::accept))
         .routes(routes!(messages::edit, messages::remove))
         .routes(routes!(messages::retry))
@@ -52,9 +64,16 @@ pub(crate) fn described() -> (Router<App>, Document) {
         .routes(routes!(history::undo))
         .routes(routes!(history::reset))
         .routes(routes!(history::reload))
+        .routes(routes!(portable::export))
+        .routes(routes!(portable::import))
+        .routes(routes!(share::create, share::list))
+        .routes(routes!(share::close))
+        .routes(routes!(share::show))
         .routes(routes!(turns::show))
         .routes(routes!(turns::explain))
         .routes(routes!(turns::events))
+        .routes(routes!(turn_events::log))
+        .routes(routes!(turn_events::changes))
         .routes(routes!(turns::chain))
         .routes(routes!(turns::cancel))
         .routes(routes!(inbox::list))
@@ -64,9 +83,16 @@ pub(crate) fn described() -> (Router<App>, Document) {
         .routes(routes!(named::find))
         .routes(routes!(named::search))
         .routes(routes!(named::hub))
+        .routes(routes!(costs::costs))
         .routes(routes!(deliveries::list))
         .routes(routes!(tokens::create, tokens::list))
         .routes(routes!(tokens::revoke))
+        .routes(routes!(tiers::list))
+        .routes(routes!(sessions::list, sessions::end_all))
+        .routes(routes!(sessions::end))
+        .routes(routes!(sessions::pair))
+        .routes(routes!(climbs::escalate))
+        .routes(routes!(climbs::hold))
         .routes(routes!(status::healthy))
         .routes(routes!(status::ready))
         .routes(routes!(status::metrics))
@@ -82,28 +108,32 @@ pub(crate) fn router(app: &App) -> Router {
         let document = Arc::clone(&document);
         async move { Json((*document).clone()) }
     };
-    router
+    let api = router
         .route("/openapi.json", routing::get(description))
-        .fallback(unknown)
-        .method_not_allowed_fallback(not_so)
+        .with_state(Arc::clone(app));
+    pages::mount(app, api)
         .layer(middleware::from_fn_with_state(
             Arc::clone(app),
             guard::guard,
         ))
         .layer(middleware::from_fn_with_state(Arc::clone(app), counted))
-        .with_state(Arc::clone(app))
 }
 
-async fn unknown() -> Refusal {
-    Refusal::not_found("there is nothing under this address").try_this("GET /openapi.json")
+pub(crate) async fn unknown(headers: HeaderMap, uri: Uri) -> Response {
+    if pages::wants_page(&headers, &uri) {
+        return pages::unknown();
+    }
+    Refusal::not_found("there is nothing under this address")
+        .try_this("GET /openapi.json")
+        .into_response()
 }
 
-async fn not_so() -> Response {
+pub(crate) async fn not_so() -> Response {
     Refusal::usage("this address does not take requests of that kind")
         .answer(axum::http::StatusCode::METHOD_NOT_ALLOWED)
 }
 
-/// Every answer has a number, by which it can be asked about, and is counted.
+/// Middleware that gives every answer a request id, logs it and counts it.
 async fn counted(State(app): State<App>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("other", MatchedPath::as_str).to_owned();
@@ -126,7 +156,9 @@ async fn counted(State(app): State<App>, request: Request, next: Next) -> Respon
     if let Some(id) = id {
         headers.insert("x-request-id", id);
     }
-    headers.insert("cache-control", HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     headers.insert(
         "x-content-type-options",
         HeaderValue::from_static("nosniff"),

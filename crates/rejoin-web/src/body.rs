@@ -1,4 +1,4 @@
-//! Bodies of requests: read for a handler that takes one, bounded each and all together.
+//! Bodies of requests: read for handlers that take one, bounded each and all together.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt as _;
-use rejoin_runner::failure::{Failure, codes};
+use rejoin_errors::{CommandError, codes};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::{Refusal, Result};
 
-/// Longest body; a message is text.
+/// Longest body in bytes; a message is text.
 const BODY: usize = 16 << 20;
-/// A body must be there within this time.
+/// Time within which a body must arrive.
 const BODY_WITHIN: Duration = Duration::from_mins(1);
-/// All bodies of requests that are not answered yet.
+/// Limit in bytes for the bodies of all requests that are not answered yet.
 const ALL: usize = 128 << 20;
-/// Memory is counted in units of this many bytes.
+/// Unit in which memory is counted, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// The memory that bodies may take, over all connections.
+/// Memory that bodies may take, over all connections.
 pub(crate) struct Bodies(Arc<Semaphore>);
 
 impl Default for Bodies {
@@ -29,7 +29,7 @@ impl Default for Bodies {
     }
 }
 
-/// The share of one request. Returned when the request is answered.
+/// Share of one request. Released when the request is answered.
 #[derive(Clone)]
 pub(crate) struct Share {
     all: Arc<Semaphore>,
@@ -46,7 +46,7 @@ impl Bodies {
 }
 
 impl Share {
-    /// Takes memory for that many bytes, if there is so much.
+    /// Takes memory for that many bytes. Fails if there is not enough left.
     fn take(&self, bytes: usize) -> Result<()> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
         let taken = Arc::clone(&self.all).try_acquire_many_owned(units);
@@ -60,12 +60,12 @@ impl Share {
     }
 }
 
-/// The body, if it is short enough, comes in time, and there is memory for it.
+/// Reads the body. Fails if it is too long, does not arrive in time, or there is no memory for it.
 pub(crate) async fn whole(request: Request) -> Result<Vec<u8>> {
     let (parts, body) = request.into_parts();
     let most = BODY >> 20;
     let too_large = || {
-        Refusal(Failure::new(
+        Refusal(CommandError::new(
             codes::TOO_LARGE,
             format!("a request may have {most} MiB at most"),
         ))
@@ -102,5 +102,5 @@ fn declared(headers: &HeaderMap) -> Option<u64> {
 
 fn full() -> Refusal {
     let text = "the daemon has no memory left for requests; nothing of this one was kept";
-    Refusal(Failure::unavailable(text).try_this("the same later"))
+    Refusal(CommandError::unavailable(text).try_this("the same later"))
 }

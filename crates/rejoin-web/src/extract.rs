@@ -1,8 +1,8 @@
-//! Bodies and parameters, refused in the words of everything else.
+//! Extractors for bodies and parameters that report errors in the same form as everything else.
 
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
-use rejoin_hub::Doing;
+use rejoin_hub::ChangeMode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
@@ -11,7 +11,7 @@ use crate::body;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 
-/// A body of JSON.
+/// JSON body.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
@@ -22,7 +22,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
-/// A body of JSON, or none.
+/// Optional JSON body.
 pub(crate) struct MaybeBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody<T> {
@@ -37,7 +37,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody
     }
 }
 
-/// A field that nobody knows, and the one that was probably meant.
+/// Explains an unknown field, with the field that was probably meant.
 fn misnamed(error: &str) -> Option<String> {
     let (field, known) = error.strip_prefix("unknown field `")?.split_once('`')?;
     let known = known.split('`').skip(1).step_by(2);
@@ -65,7 +65,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     })
 }
 
-/// Is it to be done, or only said what it would do?
+/// Query of a change: carry it out, or only preview it.
 #[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Dry {
@@ -75,16 +75,16 @@ pub(crate) struct Dry {
 }
 
 impl Dry {
-    pub(crate) fn doing(self) -> Doing {
+    pub(crate) fn doing(self) -> ChangeMode {
         if self.dry_run {
-            Doing::Later
+            ChangeMode::Later
         } else {
-            Doing::Now
+            ChangeMode::Now
         }
     }
 }
 
-/// What stands behind the question mark.
+/// Query parameters.
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -106,7 +106,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// Whoever asks; the guard has let them in.
+/// Extracts the caller, which the guard has admitted.
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Refusal;
 

@@ -1,16 +1,16 @@
-//! Working folders: which are there, and which a caller may use.
+//! Working folders: checks that they exist and that a caller may use them.
 
 use std::path::{Path, PathBuf};
 
-use rejoin_runner::failure::Failure;
+use rejoin_errors::CommandError;
 use rejoin_runner::{Error, folder};
 
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
 
-/// Returns the real path of the folder, if the caller may use it. A caller that is held to roots learns nothing
-/// about folders outside of them: a missing one is refused like one that is there.
+/// Returns the real path of the folder, if the caller may use it. A caller that is limited to roots
+/// learns nothing about folders outside of them: a missing one is refused like one that exists.
 pub(crate) fn allowed(app: &App, caller: &Caller, dir: &str) -> Result<String> {
     if !Path::new(dir).is_absolute() {
         return Err(Refusal::usage(format!(
@@ -23,28 +23,28 @@ pub(crate) fn allowed(app: &App, caller: &Caller, dir: &str) -> Result<String> {
     match folder::look(Path::new(dir)) {
         Ok(looked) if beneath(Path::new(&looked.path)) => Ok(looked.path),
         Err(error) if nearest(Path::new(dir)).is_some_and(|real| beneath(&real)) => {
-            Err(Failure::folder(&shown(dir), &error).into())
+            Err(CommandError::folder(&shown(dir), &error).into())
         }
         Ok(_) | Err(_) => Err(Refusal::from(Error::OutsideRoots)),
     }
 }
 
-/// Returns the real paths of the folders that a caller is held to; none: any folder.
+/// Returns the real paths of the folders that a caller is limited to; empty means any folder.
 pub(crate) fn roots(app: &App, caller: &Caller) -> Vec<String> {
-    // Whoever has the socket has a shell.
+    // A caller on the socket has a shell anyway.
     if caller.local || app.options.roots.is_empty() {
         return vec![];
     }
     let real = |root: &PathBuf| {
-        // Nothing is beneath a root that is not there.
+        // Nothing is below a root that does not exist.
         let real = fs_err::canonicalize(root).unwrap_or_else(|_| root.clone());
         real.to_string_lossy().into_owned()
     };
     app.options.roots.iter().map(real).collect()
 }
 
-/// Returns the real path of the nearest folder above a missing one. A path with `..` in it has none: it
-/// could name a folder anywhere.
+/// Returns the real path of the nearest existing folder above a missing one. Returns None for a
+/// path with `..`, which could name a folder anywhere.
 fn nearest(dir: &Path) -> Option<PathBuf> {
     let plain = |part: std::path::Component<'_>| part != std::path::Component::ParentDir;
     let mut above = dir.ancestors().skip(1);

@@ -1,4 +1,4 @@
-//! How many may come: refused tokens and watchers are counted.
+//! Rate limits: counts refused tokens and open event streams.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,12 +10,14 @@ use uuid::Uuid;
 
 use crate::guard::Caller;
 
-/// So many refused tokens from one address within [`WINDOW`], and it has to wait.
+/// Number of refused tokens from one address within [`WINDOW`] after which it has to wait.
 const FAILURES: u32 = 20;
 const WINDOW: Duration = Duration::from_mins(1);
-/// Addresses that are remembered; above that the oldest are forgotten.
+/// Number of addresses that are remembered. Beyond it, expired entries are dropped, and all entries
+/// if that is not enough.
 const REMEMBERED: usize = 4096;
-/// Streams of events that are open at the same time: of one token, of one namespace, and of all.
+/// Limits for event streams that are open at the same time: of one token, of one namespace, and of
+/// all.
 const OF_TOKEN: usize = 500;
 const OF_NAMESPACE: usize = 1000;
 const OF_ALL: usize = 2000;
@@ -33,7 +35,7 @@ struct Watchers {
     namespaces: HashMap<Arc<str>, usize>,
 }
 
-/// One open stream. Gives its place back when it is dropped.
+/// Place of one open stream, released on drop.
 pub(crate) struct WatcherPlace {
     watchers: Arc<Mutex<Watchers>>,
     token: Option<Uuid>,
@@ -78,7 +80,7 @@ impl Gate {
         }
     }
 
-    /// Has this address guessed too often?
+    /// Returns true if too many tokens from this address were refused.
     pub(crate) fn is_shut(&self, from: IpAddr) -> bool {
         let failures = lock(&self.failures);
         let failed = failures.get(&from);
@@ -107,8 +109,8 @@ impl Gate {
         failed.times = failed.times.saturating_add(1);
     }
 
-    /// Takes a place for a stream of this caller. Returns none if the token, its namespace or the daemon
-    /// has as many streams open as it may.
+    /// Takes a place for a stream of this caller. Returns None if the token, its namespace or the
+    /// daemon has as many streams open as it may.
     pub(crate) fn watcher(&self, caller: &Caller) -> Option<WatcherPlace> {
         let mut watchers = lock(&self.watchers);
         let token = caller.token;

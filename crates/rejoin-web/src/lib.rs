@@ -1,11 +1,15 @@
-//! The daemon: an HTTP API over the hub, live events, and the queue that runs what is accepted.
+//! The daemon: an HTTP API over the hub, live events, and the queue that runs accepted turns.
 //!
-//! A request goes through [`listen`] (connections), [`guard`] (who is it, may it), a handler in
-//! [`api`] and the hub; the [`queue`] runs turns; [`live`] tells what was committed.
+//! A request goes through [`listen`] (connections), [`guard`] (authentication), a handler in
+//! [`api`] and the hub; the [`queue`] runs turns; [`live`] publishes committed events.
+//!
+//! ```
+//! let document = serde_json::to_value(rejoin_web::document()).unwrap();
+//! assert!(document["paths"].get("/api/conversations").is_some());
+//! ```
 
 mod address;
 mod api;
-mod asked;
 mod body;
 mod extract;
 mod folders;
@@ -17,6 +21,7 @@ mod metrics;
 mod notify;
 mod openapi;
 mod page;
+mod pages;
 mod past;
 mod places;
 mod problem;
@@ -28,7 +33,8 @@ mod timed;
 mod token_watch;
 
 pub use listen::short;
+pub use metrics::{DescribedMetric, described_metrics};
 pub use notify::Notify;
 pub use openapi::document;
 pub use serve::{Bound, Daemon, Shutdown};
-pub use state::{Defaults, Options};
+pub use state::Options;

@@ -28,24 +28,24 @@ use crate::guard::Peer;
 use crate::state::ends;
 use crate::timed::Timed;
 
-/// The head of a request must be there within this time.
+/// Time within which the head of a request must arrive.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
-/// Connections at the same time; further ones wait.
+/// Limit for simultaneous connections; further ones wait.
 const CONNECTIONS: usize = 3000;
-/// Memory for what a connection sent and nobody has read yet; the head of a request fits into it.
+/// Size of the buffer for unread bytes of a connection; the head of a request fits into it.
 const BUFFER: usize = 64 << 10;
-/// When it is to end, requests that are being answered have so long.
+/// Time for requests in progress when the daemon shuts down.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
-/// No descriptor was free: tried again after this.
+/// Pause before the next attempt when no descriptor was free.
 const FULL: Duration = Duration::from_millis(100);
 
-/// Where it listens.
+/// Listening socket.
 pub(crate) enum Door {
     Network(TcpListener),
     Socket(UnixListener, PathBuf),
 }
 
-/// Nobody is to find a socket that nobody is behind.
+/// Removes the socket file, so that no client finds a socket without a daemon.
 impl Drop for Door {
     fn drop(&mut self) {
         if let Self::Socket(_, path) = self {
@@ -59,7 +59,7 @@ impl Door {
         Ok(Self::Network(TcpListener::bind(at).await?))
     }
 
-    /// A socket for this user alone. One that a dead daemon left is replaced.
+    /// Opens a socket for this user alone. Replaces one that a dead daemon left.
     pub(crate) fn socket(path: &Path) -> io::Result<Self> {
         drop(fs_err::remove_file(path));
         let listener = UnixListener::bind(short(path)?.1)?;
@@ -68,7 +68,7 @@ impl Door {
         Ok(Self::Socket(listener, path.to_owned()))
     }
 
-    /// Serves until it is to end, then until what is being answered is.
+    /// Serves until the daemon shuts down, then until requests in progress are answered.
     pub(crate) async fn serve(self, router: Router, mut ending: watch::Receiver<bool>) {
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS));
@@ -111,7 +111,7 @@ impl Door {
             }
             Self::Socket(listener, _) => {
                 let (stream, _) = listener.accept().await?;
-                // Nobody else gets in, whatever the file's mode became.
+                // Other users are rejected, even if the mode of the file was changed.
                 let ours = stream
                     .peer_cred()
                     .is_ok_and(|peer| peer.uid() == geteuid().as_raw());
@@ -125,9 +125,9 @@ impl Door {
     }
 }
 
-/// Tells a process of a turn from the user. One that has ended since it connected counts as a turn's:
-/// a process could connect for another and end. A process that another container hides is no child of
-/// a shim of ours.
+/// Tells a process of a turn from the user. A process that has ended since it connected counts as a
+/// turn's: a process could connect on behalf of another and end. A process that is hidden in
+/// another container is no child of a shim of ours.
 fn on_socket(stream: &UnixStream) -> Peer {
     let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
     match pid.filter(|pid| *pid > 0).map(descent::of) {
@@ -154,12 +154,12 @@ fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let served = http.serve_connection(TokioIo::new(Timed::new(stream)), service);
     let served = graceful.watch(served);
     async move {
-        // Whoever hangs up in the middle has their reasons.
+        // A client may hang up at any time.
         drop(served.await);
     }
 }
 
-/// Is a daemon behind this socket?
+/// Returns true if a daemon listens on this socket.
 pub(crate) async fn answers(path: &Path) -> bool {
     let Ok((_folder, short)) = short(path) else {
         return false;
@@ -167,8 +167,8 @@ pub(crate) async fn answers(path: &Path) -> bool {
     tokio::net::UnixStream::connect(short).await.is_ok()
 }
 
-/// The same file through its folder, which must stay open meanwhile: an address has room for a hundred
-/// bytes only.
+/// Returns the path of the file through a descriptor of its folder, which must stay open meanwhile:
+/// a socket address has room for a hundred bytes only.
 pub fn short(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

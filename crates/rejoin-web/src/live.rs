@@ -1,8 +1,8 @@
-//! What was committed, told to whoever watches.
+//! Publishes committed events to watchers.
 //!
-//! One task reads new rows once, for all: also those of other processes on the same store. A watcher
-//! that has fallen behind, or asks for what was before, reads the store itself, and is never told
-//! anything that is not there: a reload and a live view cannot disagree.
+//! One task reads new rows once for all watchers, including those of other processes on the same
+//! store. A watcher that has fallen behind, or wants earlier events, reads the store itself. A watcher
+//! never receives an event that is not committed: a reload and a live view cannot disagree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,33 +18,35 @@ use crate::page::{Page, Told};
 use crate::past::{Past, Stretch};
 use crate::problem::Result;
 
-/// Rows of other processes are seen within this time.
+/// Time within which rows of other processes are seen.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The store could not be asked: tried again after this.
+/// Pause before the next attempt when the store could not be read.
 const AWAY: Duration = Duration::from_secs(1);
-/// Pages that a watcher may be behind before it reads the store instead.
+/// Number of pages that a watcher may be behind before it reads the store instead.
 const BEHIND: usize = 128;
-/// Rows read, and told, at a time.
+/// Number of rows that are read, and published, at a time.
 const PAGE: i64 = 128;
-/// What ends a turn.
+/// Kind of the event that ends a turn.
 const ENDED: &str = "turn.ended";
 
 pub(crate) struct Live {
     store: Store,
     past: Past,
     told: broadcast::Sender<Arc<Page>>,
-    /// Of the newest event that was told.
+    /// Number of the newest event that was published.
     head: watch::Sender<i64>,
 }
 
-/// Whose events one wants.
+/// Filter for events.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) namespace: Arc<str>,
-    /// None: all of the namespace.
+    /// Conversation; None means all of the namespace.
     pub(crate) conversation: Option<ConversationId>,
-    /// This turn alone, until it has ended.
+    /// Turn, if only its events are wanted, until it has ended.
     pub(crate) turn: Option<TurnId>,
+    /// Types; None means all.
+    pub(crate) types: Option<Arc<[&'static str]>>,
 }
 
 impl Wanted {
@@ -53,18 +55,23 @@ impl Wanted {
             Some(c) => told.conversation == c,
             None => *told.namespace == *self.namespace,
         };
-        here && self.turn.is_none_or(|turn| told.turn == turn)
+        let typed = self.types.as_ref();
+        here && self.of_turn(told) && typed.is_none_or(|types| types.contains(&told.kind))
     }
 
-    /// Nothing is wanted after it, and nobody waits for another to come first.
+    fn of_turn(&self, told: &Told) -> bool {
+        self.turn.is_none_or(|turn| told.turn == turn)
+    }
+
+    /// Returns true if the event ends the watched turn, so that nothing follows it.
     fn ends_with(&self, told: &Told) -> bool {
-        self.turn.is_some() && told.kind == ENDED
+        self.turn.is_some() && self.of_turn(told) && told.kind == ENDED
     }
 }
 
 impl Live {
     pub(crate) async fn new(store: Store) -> Result<Self> {
-        let newest = store.read().await?.last_event().await?;
+        let newest = store.read().await?.events().last().await?;
         Ok(Self {
             past: Past::new(store.clone()),
             store,
@@ -77,7 +84,7 @@ impl Live {
         self.head.subscribe()
     }
 
-    /// Reads what is new and tells it, for ever.
+    /// Reads new rows and publishes them, for ever.
     pub(crate) async fn tell(&self, runner: &Runner) {
         let mut wake = runner.wake.subscribe();
         loop {
@@ -95,12 +102,12 @@ impl Live {
     async fn tell_new(&self) -> Result<()> {
         loop {
             let after = *self.head.borrow();
-            let page = self.store.read().await?.events_after(after, PAGE).await?;
+            let page = self.store.read().await?.events().after(after, PAGE).await?;
             let Some(last) = page.last().map(|row| row.seq) else {
                 return Ok(());
             };
             let full = page.len() as i64 == PAGE;
-            // Nobody there to hear it is no trouble.
+            // Without receivers nothing needs to be encoded.
             if self.told.receiver_count() > 0 {
                 let _heard = self.told.send(Arc::new(Page::of(page)?));
             }
@@ -111,8 +118,8 @@ impl Live {
         }
     }
 
-    /// What happens from now on, or after `after`, in the words of an event stream: pieces of one event or
-    /// more.
+    /// Returns new events, or those after `after`, encoded for an event stream: in pieces of one
+    /// event or more.
     pub(crate) fn watch(
         self: &Arc<Self>,
         wanted: Wanted,
@@ -125,7 +132,7 @@ impl Live {
             wanted,
             at,
             heard,
-            // What was told between is there too.
+            // Starts with the store, which also has the events published in between.
             reading: true,
             over: false,
             page: Arc::default(),
@@ -141,15 +148,15 @@ impl Live {
 struct Watching {
     live: Arc<Live>,
     wanted: Wanted,
-    /// The last event that was given out, or passed over.
+    /// Number of the last event that was delivered or skipped.
     at: i64,
     heard: broadcast::Receiver<Arc<Page>>,
-    /// It is behind, and reads the store.
+    /// True if the watcher is behind and reads the store.
     reading: bool,
-    /// Nothing more can come.
+    /// True if nothing more can come.
     over: bool,
     page: Arc<Page>,
-    /// How many events of the page were seen.
+    /// Number of events of the page that were processed.
     seen: usize,
 }
 
@@ -162,12 +169,16 @@ impl Watching {
             if let Some(words) = self.of_page() {
                 return Some(words);
             }
+            // The last event may be of a type that is not wanted.
+            if self.over {
+                return None;
+            }
             if self.reading {
-                // Those who catch up could go on for long: others get their turn.
+                // A watcher that catches up could run for long, so others get their turn.
                 tokio::task::yield_now().await;
                 let stretch = self.read().await.ok()?;
                 self.reading = stretch.more;
-                // Numbers that are gone are passed over.
+                // Numbers of deleted events are skipped.
                 if stretch.page.last().is_none_or(|last| last <= self.at) {
                     self.at = self.at.max(stretch.to);
                 }
@@ -187,7 +198,8 @@ impl Watching {
         self.seen = 0;
     }
 
-    /// What it wants of the page, in one piece as far as that goes: words are shared, not copied.
+    /// Returns the wanted events of the page, as one piece as far as they are adjacent: the bytes
+    /// are shared, not copied.
     fn of_page(&mut self) -> Option<Bytes> {
         let mut piece = None;
         while let Some(told) = self.page.events.get(self.seen) {
@@ -201,8 +213,8 @@ impl Watching {
             }
             if wanted {
                 piece = Some((piece.map_or(self.seen, |(from, _)| from), self.seen));
-                self.over = self.wanted.ends_with(told);
             }
+            self.over = new && self.wanted.ends_with(told);
             self.seen += 1;
             if self.over {
                 break;

@@ -1,11 +1,15 @@
-//! What this daemon did, in figures; what is true of the store is asked of it when somebody looks.
+//! Metrics of this daemon's work. Figures about the store are queried when the page is requested.
+
+mod described;
 
 use std::time::{Duration, Instant};
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use rejoin_hub::figures;
-use rejoin_store::Tally;
+use rejoin_hub::metrics as turn_metrics;
+use rejoin_store::Stats;
+
+pub use described::{DescribedMetric, described_metrics};
 
 const REQUESTS: &str = "rejoin_http_requests_total";
 const REFUSED: &str = "rejoin_http_refused_total";
@@ -19,13 +23,13 @@ const WATCHERS: &str = "rejoin_watchers";
 const WORKING: &str = "rejoin_conversations_working";
 const UPTIME: &str = "rejoin_uptime_seconds";
 
-/// A turn of an agent takes from a second to an hour.
+/// Buckets for turns, which take from a second to an hour.
 const TURNS: &[f64] = &[
     0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
 ];
 const FILES: &[f64] = &[0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0];
 
-/// What was measured is folded together this often, if nobody looks.
+/// Interval at which measurements are aggregated if the page is not requested.
 pub(crate) const FOLD: Duration = Duration::from_mins(1);
 
 pub(crate) struct Metrics {
@@ -34,23 +38,25 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens from now on. A program that this is part of may have chosen somebody else to listen.
+    /// Installs the recorder. Keeps an existing one, which a program that embeds this may have
+    /// installed.
     pub(crate) fn listening() -> Result<Self, BuildError> {
         let full = |name: &str| Matcher::Full(name.to_owned());
         let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(full(figures::TURN_SECONDS), TURNS)?
-            .set_buckets_for_metric(full(figures::CAPTURE_SECONDS), FILES)?
-            .set_buckets_for_metric(full(figures::RESTORE_SECONDS), FILES)?
+            .set_buckets_for_metric(full(turn_metrics::TURN_SECONDS), TURNS)?
+            .set_buckets_for_metric(full(turn_metrics::CAPTURE_SECONDS), FILES)?
+            .set_buckets_for_metric(full(turn_metrics::RESTORE_SECONDS), FILES)?
             .build_recorder();
         let handle = recorder.handle();
         drop(metrics::set_global_recorder(recorder));
-        figures::describe();
+        turn_metrics::describe();
         describe();
         let since = Instant::now();
         Ok(Self { handle, since })
     }
 
-    /// `route`: as it stands in the list, so that ids make no new rows.
+    /// Counts an answer. `route` is the pattern in the list of routes, so that ids create no new
+    /// rows.
     pub(crate) fn answered(route: &str, status: u16) {
         counter!(REQUESTS, "route" => route.to_owned(), "status" => status.to_string())
             .increment(1);
@@ -64,18 +70,18 @@ impl Metrics {
         self.handle.run_upkeep();
     }
 
-    /// The page, with what the store and the daemon are like just now.
-    pub(crate) fn page(&self, tally: &Tally, watching: usize, working: usize) -> String {
-        for (status, count) in &tally.now {
+    /// Returns the page, with the present state of the store and the daemon.
+    pub(crate) fn page(&self, stats: &Stats, watching: usize, working: usize) -> String {
+        for (status, count) in &stats.now {
             gauge!(TURNS_NOW, "status" => status.clone()).set(*count as f64);
         }
-        let oldest = Duration::from_micros(tally.waits.unsigned_abs());
+        let oldest = Duration::from_micros(stats.waits.unsigned_abs());
         gauge!(OLDEST).set(oldest.as_secs_f64());
-        gauge!(LEASES, "state" => "held").set(tally.leases as f64);
-        gauge!(LEASES, "state" => "expired").set(tally.expired as f64);
-        gauge!(CONVERSATIONS).set(tally.conversations as f64);
-        gauge!(LAST_EVENT).set(tally.last_event as f64);
-        gauge!(SNAPSHOTS).set(tally.snapshots as f64);
+        gauge!(LEASES, "state" => "held").set(stats.leases as f64);
+        gauge!(LEASES, "state" => "expired").set(stats.expired as f64);
+        gauge!(CONVERSATIONS).set(stats.conversations as f64);
+        gauge!(LAST_EVENT).set(stats.last_event as f64);
+        gauge!(SNAPSHOTS).set(stats.snapshots as f64);
         gauge!(WATCHERS).set(watching as f64);
         gauge!(WORKING).set(working as f64);
         gauge!(UPTIME).set(self.since.elapsed().as_secs_f64());
@@ -84,15 +90,18 @@ impl Metrics {
 }
 
 fn describe() {
-    describe_counter!(REQUESTS, "Requests, by route and status");
-    describe_counter!(REFUSED, "Requests that were not let in, by code");
-    describe_gauge!(TURNS_NOW, "Turns that are not over, by status");
-    describe_gauge!(OLDEST, "How long the oldest queued turn has waited");
-    describe_gauge!(LEASES, "Turns in somebody's hands on a shared store");
-    describe_gauge!(CONVERSATIONS, "Conversations");
-    describe_gauge!(LAST_EVENT, "Number of the newest event");
-    describe_gauge!(SNAPSHOTS, "Snapshots that are kept");
-    describe_gauge!(WATCHERS, "Connections that watch");
-    describe_gauge!(WORKING, "Conversations with a turn in hand here");
-    describe_gauge!(UPTIME, "Since it was started");
+    describe_counter!(REQUESTS, "HTTP requests, by route and status");
+    describe_counter!(REFUSED, "Refused HTTP requests, by error code");
+    describe_gauge!(TURNS_NOW, "Turns that have not ended, by status");
+    describe_gauge!(OLDEST, "Age of the oldest queued turn");
+    describe_gauge!(
+        LEASES,
+        "Leases of turns on a shared store, held and expired"
+    );
+    describe_gauge!(CONVERSATIONS, "Stored conversations");
+    describe_gauge!(LAST_EVENT, "Sequence number of the newest event");
+    describe_gauge!(SNAPSHOTS, "Stored snapshots");
+    describe_gauge!(WATCHERS, "Open event streams");
+    describe_gauge!(WORKING, "Conversations with a turn that this daemon runs");
+    describe_gauge!(UPTIME, "Time since the daemon started");
 }

@@ -1,4 +1,4 @@
-//! Tells those who are not watching: a signed request, or a program that is run.
+//! Sends notifications to users who are not watching: a signed request, or a command.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,72 +6,73 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rejoin_hub::{Hub, Notification, NotifyWish};
+use rejoin_hub::{Hub, Notification, NotifyRules};
 use rejoin_runner::process::capture;
 use rejoin_store::Delivery;
 use ring::hmac;
 
 use crate::address;
 
-/// Events of other processes are heard of within this time.
+/// Time within which events of other processes are seen.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// Who is told must say that they have heard within this time.
+/// Time within which a receiver must answer.
 const HEARD_WITHIN: Duration = Duration::from_secs(15);
 const RUNS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Whom to tell, and of what.
+/// Targets and events of notifications.
 #[derive(Debug, Clone, Default)]
 pub struct Notify {
     pub on: Vec<String>,
     pub done_after: Duration,
     pub webhook: Option<String>,
-    /// Requests are signed with it.
+    /// Secret that signs requests.
     pub secret: Option<String>,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Beginnings of addresses that may come with a message.
+    /// Prefixes of URLs that a message may name.
     pub urls: Vec<String>,
 }
 
 impl Notify {
-    /// True if a message may name this address: it lies at or below one of the configured ones.
+    /// Returns true if a message may name this URL: it is at or below one of the configured ones.
     pub(crate) fn allows(&self, url: &str) -> bool {
         let plain = !url.chars().any(|c| c.is_control() || c.is_whitespace());
         let below = |known: &String| address::is_below(url, known);
         plain && url.len() < 2000 && self.urls.iter().any(below)
     }
 
-    /// The first configured address that is not one of the web.
+    /// Returns the first configured URL that is not an HTTP URL.
     pub fn bad_address(&self) -> Option<&str> {
         let mut all = self.webhook.iter().chain(&self.urls);
         let bad = all.find(|url| address::web(url).is_none());
         bad.map(String::as_str)
     }
 
-    fn wish(&self) -> NotifyWish {
+    fn wish(&self) -> NotifyRules {
         let targets = [
             self.webhook.as_ref().map(|_| "webhook".to_owned()),
             (!self.command.is_empty()).then(|| "command".to_owned()),
         ];
-        NotifyWish {
+        NotifyRules {
             on: self.on.clone(),
             done_after: self.done_after.as_micros() as i64,
             targets: targets.into_iter().flatten().collect(),
         }
     }
 
-    /// Nobody wants to hear anything.
+    /// Returns true if there is no target.
     pub(crate) fn is_nobody(&self) -> bool {
         self.webhook.is_none() && self.command.is_empty() && self.urls.is_empty()
     }
 
-    /// For ever. What cannot be told now is told later, by whoever looks next.
+    /// Sends notifications for ever. Failed ones are sent later, by any process that handles
+    /// deliveries.
     pub(crate) async fn go_on(self, hub: Hub, env: Vec<(String, String)>, home: PathBuf) {
         if self.is_nobody() {
             return std::future::pending().await;
         }
         let wish = self.wish();
-        // The store and others may have chosen it already.
+        // The store or other code may have installed a provider already.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
             .timeout(HEARD_WITHIN)
@@ -120,7 +121,8 @@ impl Teller {
         }
     }
 
-    /// Signed as Standard Webhooks has it: who has the secret knows that it comes from here, and when.
+    /// Sends a request, signed according to Standard Webhooks: the receiver can verify its origin
+    /// and its time.
     async fn send(
         &self,
         hub: &Hub,
@@ -141,7 +143,7 @@ impl Teller {
             request = request.header("webhook-signature", signature(secret, &signed));
         }
         let answer = request.body(body).send().await;
-        // Its words may hold the address, and that a secret.
+        // The error text may contain the URL, and the URL a secret.
         let answer = answer.map_err(|e| e.without_url().to_string())?;
         if answer.status().is_success() {
             return Ok(());
@@ -149,7 +151,7 @@ impl Teller {
         Err(format!("answered {}", answer.status()))
     }
 
-    /// With what happened on its stdin.
+    /// Runs the command with the notification on its stdin.
     async fn run(&self, notification: &Notification, body: String) -> Result<(), String> {
         let words = self.notify.command.clone();
         let Some(program) = words.first().cloned() else {
@@ -176,6 +178,7 @@ impl Teller {
                 &home,
                 body.as_bytes(),
                 RUNS_WITHIN,
+                None,
             )
         });
         let ran = ran.await.map_err(|e| e.to_string())?;
@@ -202,7 +205,7 @@ fn signature(secret: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The example of the Standard Webhooks libraries.
+    /// Example of the Standard Webhooks libraries.
     #[test]
     fn signed_as_others_check_it() {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

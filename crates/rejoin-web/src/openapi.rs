@@ -1,4 +1,4 @@
-//! The description of the API, made from its handlers.
+//! Description of the API, generated from its handlers.
 
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder};
@@ -10,7 +10,7 @@ use crate::problem::Problem;
 #[openapi(
     info(
         title = "rejoin",
-        description = "Keeps conversations with coding agents going, whatever happens underneath.",
+        description = "Keeps conversations with coding agents going across processes and machines.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     components(schemas(Problem)),
@@ -30,12 +30,13 @@ impl Modify for Bearer {
     }
 }
 
-/// The whole of it.
+/// Returns the whole document.
 pub fn document() -> Document {
     crate::api::described().1
 }
 
-/// Whatever is asked may be refused, always in the same form.
+/// Adds error responses to every operation, because any request may be refused, always in the same
+/// form.
 pub(crate) fn may_be_refused(document: &mut Document) {
     let refused = |why: &str| {
         let content = Content::new(Some(Ref::from_schema_name("Problem")));
@@ -49,13 +50,14 @@ pub(crate) fn may_be_refused(document: &mut Document) {
         let operations = [
             item.get.as_mut(),
             item.post.as_mut(),
+            item.put.as_mut(),
             item.patch.as_mut(),
             item.delete.as_mut(),
         ];
         for operation in operations.into_iter().flatten() {
             let responses = &mut operation.responses.responses;
             for response in responses.values_mut() {
-                // Generators insist on one.
+                // Generators require a description.
                 if let RefOr::T(response) = response
                     && response.description.is_empty()
                 {

@@ -1,4 +1,4 @@
-//! Events in the words in which they are told, put so once for all who hear them.
+//! Events encoded for an event stream, once for all watchers.
 
 use bytes::Bytes;
 use rejoin_core::{ConversationId, StoredEvent, TurnId};
@@ -7,14 +7,14 @@ use rejoin_store::EventRow;
 
 use crate::problem::Result;
 
-/// Events in a row, as an event stream has them.
+/// Consecutive events, encoded for an event stream.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) events: Box<[Told]>,
     words: Bytes,
 }
 
-/// What one must know of an event to tell it to somebody.
+/// Event of a page, with the fields that are needed for filtering.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) seq: i64,
@@ -22,7 +22,7 @@ pub(crate) struct Told {
     pub(crate) conversation: ConversationId,
     pub(crate) turn: TurnId,
     pub(crate) kind: &'static str,
-    /// Where its words begin.
+    /// Offset of its bytes in the page.
     from: usize,
 }
 
@@ -36,17 +36,17 @@ impl Page {
         })
     }
 
-    /// Bytes of all words.
+    /// Returns the number of encoded bytes.
     pub(crate) fn size(&self) -> usize {
         self.words.len()
     }
 
-    /// The number of the last event.
+    /// Returns the number of the last event.
     pub(crate) fn last(&self) -> Option<i64> {
         self.events.last().map(|told| told.seq)
     }
 
-    /// The words of these events, both included.
+    /// Returns the encoded bytes of these events, both included.
     pub(crate) fn words(&self, first: usize, last: usize) -> Bytes {
         let from = |n: usize| self.events.get(n).map_or(self.words.len(), |it| it.from);
         self.words.slice(from(first)..from(last + 1))
@@ -60,9 +60,9 @@ fn told(row: EventRow, words: &mut Vec<u8>) -> Result<Told> {
         conversation_id: row.conversation,
         turn_id: (!row.turn.is_nil()).then_some(row.turn),
         at: rfc3339(row.at),
-        body: row.body,
+        body: row.body.described(),
     };
-    // JSON on one line: what breaks lines is escaped in it.
+    // JSON on one line: line breaks are escaped in it.
     let head = format!("id: {}\nevent: {kind}\ndata: ", row.seq);
     words.extend_from_slice(head.as_bytes());
     serde_json::to_writer(&mut *words, &event).map_err(rejoin_store::Error::from)?;

@@ -1,5 +1,6 @@
-//! What happened before, for whoever catches up: read and put into words once for all who do so at the
-//! same time, and by few at once, so that those who only want to send something need not wait for them.
+//! Earlier events, for watchers that catch up. They are read and encoded once for all that do so at
+//! the same time, and by few readers at once, so that requests which only send a message need not
+//! wait.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +13,13 @@ use tokio::sync::Semaphore;
 use crate::page::Page;
 use crate::problem::Result;
 
-/// Events of a page, by their numbers.
+/// Size of a page in event numbers.
 const PAGE: i64 = 512;
-/// Readers at a time; the store has a few connections for everybody.
+/// Limit for simultaneous readers; the store has a few connections for all.
 const READERS: usize = 2;
-/// Text of the pages that are kept, at most.
+/// Limit for the encoded bytes of cached pages.
 const KEPT: usize = 8 << 20;
-/// What was deleted is not told from memory for longer than this.
+/// Longest time for which deleted events are still served from the cache.
 const FRESH: Duration = Duration::from_secs(2);
 
 pub(crate) struct Past {
@@ -33,12 +34,12 @@ struct Kept {
     since: Instant,
 }
 
-/// What comes next in the past.
+/// Next part of the earlier events.
 pub(crate) struct Stretch {
     pub(crate) page: Arc<Page>,
-    /// Everything up to here was read.
+    /// Number up to which everything was read.
     pub(crate) to: i64,
-    /// There may be more.
+    /// True if there may be more.
     pub(crate) more: bool,
 }
 
@@ -52,7 +53,7 @@ impl Past {
         }
     }
 
-    /// What follows `after`; `head` is the newest there is.
+    /// Returns the events after `after`; `head` is the number of the newest one.
     pub(crate) async fn anywhere(&self, after: i64, head: i64) -> Result<Stretch> {
         let from = after.max(0) / PAGE * PAGE;
         if from + PAGE > head {
@@ -77,8 +78,8 @@ impl Past {
         let _reader = self.readers.acquire().await;
         let mut read = self.store.read().await?;
         let rows = match of {
-            Some(c) => read.events_in(c, after, PAGE).await?,
-            None => read.events_after(after, PAGE).await?,
+            Some(c) => read.events().of_conversation(c, after, PAGE).await?,
+            None => read.events().after(after, PAGE).await?,
         };
         drop(read);
         let more = rows.len() as i64 == PAGE;
@@ -94,14 +95,14 @@ impl Past {
         Some(Arc::clone(&found.page))
     }
 
-    /// A page that is complete.
+    /// Reads a complete page, or returns it from the cache.
     async fn read(&self, from: i64) -> Result<Arc<Page>> {
         let _reader = self.readers.acquire().await;
-        // Whoever was before may have wanted the same.
+        // The previous reader may have read the same page.
         if let Some(page) = self.known(from) {
             return Ok(page);
         }
-        let mut rows = self.store.read().await?.events_after(from, PAGE).await?;
+        let mut rows = self.store.read().await?.events().after(from, PAGE).await?;
         rows.retain(|row| row.seq <= from + PAGE);
         let page = Arc::new(Page::of(rows)?);
         self.keep(from, &page);

@@ -1,13 +1,13 @@
-//! Places for agents: as many run at the same time as the configuration allows.
+//! Places for agents: limits how many run at the same time, according to the configuration.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Held while an agent runs.
+/// Permit that is held while an agent runs.
 pub(crate) type Place = OwnedSemaphorePermit;
 
-/// Cheap to clone.
+/// Set of places, cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Places(Arc<Semaphore>);
 
@@ -20,17 +20,17 @@ impl Places {
         self.0.available_permits() > 0
     }
 
-    /// A place, if one is free now.
+    /// Returns a place if one is free now.
     pub(crate) fn take(&self) -> Option<Place> {
         Arc::clone(&self.0).try_acquire_owned().ok()
     }
 
-    /// A place, when one is free, in the order of the calls. None: nothing is started any more.
+    /// Waits for a place, in the order of the calls. Returns None if no agent is started any more.
     pub(crate) async fn wait(&self) -> Option<Place> {
         Arc::clone(&self.0).acquire_owned().await.ok()
     }
 
-    /// Gives none any more.
+    /// Stops giving out places.
     pub(crate) fn close(&self) {
         self.0.close();
     }

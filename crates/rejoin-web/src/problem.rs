@@ -1,9 +1,9 @@
-//! Errors over HTTP: problem+json, with the words of the command line.
+//! Errors over HTTP: problem+json, with the texts of the command line.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use rejoin_runner::failure::{Failure, codes};
+use rejoin_errors::{CommandError, codes};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,18 +14,18 @@ pub(crate) struct Problem {
     pub(crate) kind: &'static str,
     pub(crate) title: &'static str,
     pub(crate) status: u16,
-    /// One sentence.
+    /// A sentence.
     pub(crate) detail: String,
-    /// The same word as on the command line; see docs/errors.md.
+    /// Error code, as on the command line; see docs/errors.md.
     pub(crate) code: &'static str,
-    /// What to do next.
+    /// Remedy: a command or a step to take next.
     #[serde(rename = "try", skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
 }
 
-/// What a handler fails with.
+/// Error of a handler.
 #[derive(Debug)]
-pub(crate) struct Refusal(pub(crate) Failure);
+pub(crate) struct Refusal(pub(crate) CommandError);
 
 pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
 
@@ -36,26 +36,26 @@ impl Refusal {
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self(Failure::usage(message).try_this("GET /openapi.json"))
+        Self(CommandError::usage(message).try_this("GET /openapi.json"))
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self(Failure::not_found(message).try_this("GET /api/conversations"))
+        Self(CommandError::not_found(message).try_this("GET /api/conversations"))
     }
 
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
-        Self(Failure::new(codes::FORBIDDEN, message))
+        Self(CommandError::new(codes::FORBIDDEN, message))
     }
 
     pub(crate) fn unauthorized(message: impl Into<String>) -> Self {
-        Self(Failure::new(codes::UNAUTHORIZED, message))
+        Self(CommandError::new(codes::UNAUTHORIZED, message))
     }
 
     pub(crate) fn code(&self) -> &'static str {
         self.0.code
     }
 
-    /// With another status than the code has everywhere else.
+    /// Answers with another status than the usual one of the code.
     pub(crate) fn answer(self, status: StatusCode) -> Response {
         let problem = Problem {
             kind: "about:blank",
@@ -84,7 +84,7 @@ impl Refusal {
     }
 }
 
-impl<E: Into<Failure>> From<E> for Refusal {
+impl<E: Into<CommandError>> From<E> for Refusal {
     fn from(error: E) -> Self {
         Self(error.into())
     }

@@ -1,8 +1,8 @@
-//! Runs what is accepted: one task per conversation that has something to do.
+//! Runs accepted turns: one task per conversation that has work to do.
 //!
-//! All of them live on one thread, beside the one that serves. Whoever wants something run says so over a channel, and
-//! need not wait for it. A turn that needs a process of its agent waits for a place; a turn that was begun, or waits
-//! for a person without a process, needs none.
+//! All tasks live on one thread, beside the one that serves requests. Orders arrive over a channel, and
+//! the sender does not wait for them. A turn that needs a process of its agent waits for a place; a turn
+//! that has begun, or waits for a person without a process, needs none.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,30 +12,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rejoin_core::{AgentName, ConversationId, TurnId};
-use rejoin_hub::{Accepted, TurnRequest};
-use rejoin_runner::{Foreseen, IfBusy, Pending, Runner};
+use rejoin_hub::{Accepted, IfBusy, TurnRequest};
+use rejoin_runner::{Pending, Prediction, Runner};
 use rejoin_store::{Conversation, Retention};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::places::{Place, Places};
 
-/// Turns that other processes leave behind are seen within this time.
+/// Time within which turns that other processes left are found.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// After a trouble with the store a conversation is tried again.
+/// Pause before a conversation is tried again after an error of the store.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// How often a conversation that waits for somebody else is looked at.
+/// Interval between two checks of a conversation that waits for another process.
 const LOOK_FOR_OTHERS: Duration = Duration::from_millis(200);
-/// Folders of turns and conversations that were left open are looked after this often.
+/// Interval at which folders of turns, and conversations that were left open, are cleaned up.
 const TIDY_EVERY: Duration = Duration::from_mins(10);
 
-/// Where one says what is to be done. Cheap to clone.
+/// Handle for sending orders, cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Queue {
     orders: mpsc::UnboundedSender<Order>,
     working: Arc<AtomicUsize>,
     places: Places,
-    /// Goes up when a conversation has nothing more to do.
+    /// Counter that increases when a conversation has nothing more to do.
     rested: watch::Sender<u64>,
 }
 
@@ -46,44 +46,44 @@ enum Order {
     Foresee(Box<Question>),
 }
 
-/// A turn that was claimed when it was accepted.
+/// Turn that was claimed when it was accepted.
 struct InHand {
     accepted: Accepted,
     if_busy: IfBusy,
 }
 
-/// What would happen if one sent now?
+/// Request for a prediction of the next turn.
 struct Question {
     conversation: Conversation,
     agent: AgentName,
     request: TurnRequest,
-    answer: oneshot::Sender<rejoin_runner::Result<Foreseen>>,
+    answer: oneshot::Sender<rejoin_runner::Result<Prediction>>,
 }
 
-/// The other end: it is to be run where tasks need not move between threads.
+/// Receiving end: runs on a thread on which tasks need not be `Send`.
 pub(crate) struct Workshop {
     orders: mpsc::UnboundedReceiver<Order>,
     benches: Benches,
 }
 
-/// All that is worked on. Cheap to clone.
+/// State of all conversations with work, cheap to clone.
 #[derive(Clone)]
 struct Benches {
     runner: Arc<Runner>,
     queue: Queue,
-    /// How long snapshots are kept.
+    /// Time for which snapshots are kept.
     keep: Retention,
     at_work: Rc<RefCell<HashMap<ConversationId, Work>>>,
-    /// A look for turns without a task is under way.
+    /// True while turns without a task are being searched for.
     looking: Rc<Cell<bool>>,
 }
 
-/// A conversation that is worked on.
+/// Conversation with a task.
 #[derive(Default)]
 struct Work {
-    /// Something came since it last looked.
+    /// True if an order came since its task last checked.
     more: bool,
-    /// What is run now, and how to stop it.
+    /// Turns that run now, with their cancel signals.
     turns: Vec<(TurnId, watch::Sender<bool>)>,
 }
 
@@ -114,12 +114,12 @@ impl Queue {
         (queue, workshop)
     }
 
-    /// Something of this conversation is to be run.
+    /// Orders that the turns of this conversation be run.
     pub(crate) fn take(&self, c: ConversationId) {
         self.say(Order::Take(c, None));
     }
 
-    /// This was accepted, and may be in hand already.
+    /// Orders that an accepted turn be run, which may be claimed already.
     pub(crate) fn take_accepted(&self, accepted: Accepted, if_busy: IfBusy) {
         let c = accepted.conversation;
         let in_hand = accepted.claimed.is_some();
@@ -127,29 +127,29 @@ impl Queue {
         self.say(Order::Take(c, in_hand));
     }
 
-    /// Whoever runs it here stops it.
+    /// Cancels the turn if it runs in this daemon.
     pub(crate) fn cancel(&self, turn: TurnId) {
         self.say(Order::Cancel(turn));
     }
 
-    /// Could an agent be started now?
+    /// Returns true if an agent could be started now.
     pub(crate) fn has_place(&self) -> bool {
         self.places.is_free()
     }
 
-    /// Stops what runs; what waits for a place stays in the store.
+    /// Cancels all running turns. Turns that wait for a place stay in the store.
     pub(crate) fn cancel_all(&self) {
         self.places.close();
         self.say(Order::CancelAll);
     }
 
-    /// None: the daemon is about to end.
+    /// Predicts the next turn. Returns None if the daemon is about to end.
     pub(crate) async fn foresee(
         &self,
         conversation: Conversation,
         agent: AgentName,
         request: TurnRequest,
-    ) -> Option<rejoin_runner::Result<Foreseen>> {
+    ) -> Option<rejoin_runner::Result<Prediction>> {
         let (answer, answered) = oneshot::channel();
         self.say(Order::Foresee(Box::new(Question {
             conversation,
@@ -160,7 +160,7 @@ impl Queue {
         answered.await.ok()
     }
 
-    /// How many conversations are worked on.
+    /// Returns the number of conversations with running work.
     pub(crate) fn working(&self) -> usize {
         self.working.load(Ordering::Relaxed)
     }
@@ -175,14 +175,14 @@ impl Queue {
         }
     }
 
-    /// Nobody listens any more only when the daemon ends: then the store knows of it.
+    /// Sends an order. There is no receiver only when the daemon ends; then the store has the turn.
     fn say(&self, order: Order) {
         drop(self.orders.send(order));
     }
 }
 
 impl Workshop {
-    /// Carries out what it is told, and finds what nobody works on, for ever.
+    /// Carries out orders, and finds turns without a task, for ever.
     pub(crate) async fn go_on(mut self) {
         spawn_local(tidy(Arc::clone(&self.benches.runner), self.benches.keep));
         let mut look = tokio::time::interval(LOOK_AGAIN);
@@ -201,7 +201,7 @@ impl Workshop {
 
 async fn tidy(runner: Arc<Runner>, keep: Retention) {
     loop {
-        // What is left now is left for the next time.
+        // Work that fails now is done the next time.
         drop(runner.tidy().await);
         drop(runner.hub.sweep_daily(keep).await);
         tokio::time::sleep(TIDY_EVERY).await;
@@ -223,7 +223,7 @@ impl Benches {
                         request,
                         answer,
                     } = *question;
-                    let seen = runner.foresee(&conversation, &agent, &request).await;
+                    let seen = runner.predict(&conversation, &agent, &request).await;
                     drop(answer.send(seen));
                 });
             }
@@ -239,7 +239,7 @@ impl Benches {
             spawn_local(async move { benches.work(c, in_hand).await });
             return;
         }
-        // In hand, although somebody is at it: between two looks of theirs.
+        // The turn is claimed although the conversation has a task: the task is between two checks.
         if let Some(in_hand) = in_hand {
             let benches = self.clone();
             spawn_local(async move { benches.run(c, &in_hand).await });
@@ -258,9 +258,9 @@ impl Benches {
         }
     }
 
-    /// Takes up the turns that no task works on: left by a process that died, queued by one that has
-    /// ended, left by this daemon's predecessor, or by a task that could not reach the store. Runs in a
-    /// task of its own: orders do not wait for a store that does not answer.
+    /// Takes up the turns that no task works on: left by a process that died, queued by one that
+    /// has ended, left by this daemon's predecessor, or by a task that could not reach the store.
+    /// Runs in a task of its own: orders do not wait for a store that does not answer.
     fn look_around(&self) {
         if self.looking.replace(true) {
             return;
@@ -305,7 +305,7 @@ impl Benches {
     }
 
     async fn run_next(&self, c: ConversationId) -> Done {
-        // Before the look: a change since then is not missed.
+        // Subscribed before the check, so that a later change is not missed.
         let mut wake = self.runner.wake.subscribe();
         let pending = match self.runner.pending(c).await {
             Ok(pending) => pending,
@@ -332,7 +332,7 @@ impl Benches {
                 }
                 return Done::More;
             }
-            // Its agent may run already: it is followed at once.
+            // Its agent may be running already, so it is followed at once.
             Pending::Begun(turn) => (turn, self.queue.places.take()),
             Pending::Startable(turn) => match self.place_for(c, turn).await {
                 Ok(place) => (turn, Some(place)),
@@ -349,7 +349,8 @@ impl Benches {
         Done::of(c, &ran)
     }
 
-    /// Waits for a place. A turn that was cancelled or begun meanwhile does not need it any more.
+    /// Waits for a place. Returns an error if the turn was cancelled or begun meanwhile and does
+    /// not need it any more.
     async fn place_for(&self, c: ConversationId, turn: TurnId) -> Result<Place, Done> {
         if let Some(place) = self.queue.places.take() {
             return Ok(place);
@@ -376,8 +377,8 @@ impl Benches {
         self.queue.rested.send_modify(|n| *n += 1);
     }
 
-    /// Runs a turn that was claimed when it was accepted. If every place was taken meanwhile it goes
-    /// back into the queue.
+    /// Runs a turn that was claimed when it was accepted. If every place was taken meanwhile, it
+    /// goes back into the queue.
     async fn run(&self, c: ConversationId, in_hand: &InHand) {
         let accepted = &in_hand.accepted;
         let place = self.queue.places.take();
@@ -386,7 +387,7 @@ impl Benches {
             && in_hand.if_busy == IfBusy::Wait
         {
             let requeued = self.runner.hub.requeue(claimed).await;
-            claimed.hold.release();
+            claimed.active.release();
             Done::of(c, &requeued.map_err(Into::into));
             return;
         }
@@ -397,7 +398,7 @@ impl Benches {
             .await;
         drop(place);
         self.ended(c, accepted.turn);
-        // The loop of the conversation finds the turn again, and tries it again.
+        // The task of the conversation finds the turn again and retries it.
         Done::of(c, &ran);
     }
 
@@ -416,12 +417,12 @@ impl Benches {
 }
 
 enum Done {
-    /// It may have more to do.
+    /// There may be more to do.
     More,
     Nothing,
-    /// The store is away, or something is wrong: it is tried again.
+    /// The store is unreachable, or another error occurred: the conversation is tried again.
     Trouble,
-    /// Nothing is started any more: whoever comes next finds it in the store.
+    /// No agent is started any more: the next daemon finds the turn in the store.
     Closed,
 }
 
@@ -435,8 +436,8 @@ impl Done {
     fn of(c: ConversationId, ran: &rejoin_runner::Result<()>) -> Self {
         use rejoin_runner::Error;
         match ran {
-            // How it went is said in the turn.
-            Ok(()) | Err(Error::WouldReseed { .. } | Error::Envelope(_) | Error::Cancelled) => {
+            // The result is recorded in the turn.
+            Ok(()) | Err(Error::WouldReseed { .. } | Error::Permissions(_) | Error::Cancelled) => {
                 Self::More
             }
             Err(Error::Hub(error)) if error.is_conflict() => Self::More,

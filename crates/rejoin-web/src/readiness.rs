@@ -1,13 +1,14 @@
-//! Readiness: the store can be written. Asked by anybody, so the store is asked once a second at most.
+//! Readiness: tells if the store can be written. Requests need no token, so the store is asked once
+//! a second at most.
 
 use std::time::{Duration, Instant};
 
 use rejoin_store::{Error, Store};
 use tokio::sync::Mutex;
 
-/// An answer serves every request for so long.
+/// Time for which an answer is reused.
 const KEPT: Duration = Duration::from_secs(1);
-/// A store that takes longer to commit is not ready.
+/// Time within which a ready store must commit.
 const WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -20,7 +21,8 @@ struct Known {
 }
 
 impl Readiness {
-    /// Returns the reason if the store cannot be written. Names no place: the caller has no token.
+    /// Returns the reason if the store cannot be written. Names no address: the caller has no
+    /// token.
     pub(crate) async fn of(&self, store: &Store) -> Result<(), String> {
         let mut known = self.0.lock().await;
         if let Some(known) = known.as_ref().filter(|known| known.since.elapsed() < KEPT) {

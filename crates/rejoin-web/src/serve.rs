@@ -1,4 +1,4 @@
-//! A daemon: bound, serving, and ending so that nothing is lost.
+//! Lifecycle of a daemon: binds, serves, and shuts down without losing anything.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rejoin_errors::{CommandError, codes};
+use rejoin_hub::SessionAccess;
 use rejoin_runner::Runner;
-use rejoin_runner::failure::{Failure, codes};
+use rejoin_runner::send::Defaults;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
@@ -20,23 +22,24 @@ use crate::metrics::{FOLD, Metrics};
 use crate::problem::{Refusal, Result};
 use crate::queue::{Queue, Workshop};
 use crate::readiness::Readiness;
-use crate::state::{App, Defaults, Options, Secrets, Shared};
+use crate::state::{App, Options, Secrets, Shared};
 use crate::token_watch::TokenWatch;
 
-/// As the first process of a container it takes its turns along: they have so long to end.
+/// Time that running turns have to end when the daemon is the first process of a container, because
+/// they end with it.
 const LAST_MOMENTS: Duration = Duration::from_secs(8);
 
-/// A daemon that is about to serve.
+/// Daemon that is about to serve.
 pub struct Daemon {
     pub runner: Runner,
     pub defaults: Defaults,
     pub options: Options,
     pub listen: SocketAddr,
-    /// None: no socket.
+    /// Path of the socket; None means no socket.
     pub socket: Option<PathBuf>,
 }
 
-/// One that listens.
+/// Daemon that listens.
 pub struct Bound {
     app: App,
     network: Door,
@@ -46,18 +49,18 @@ pub struct Bound {
     workshop: Box<dyn FnOnce() -> Workshop + Send>,
 }
 
-/// What becomes of turns that run when the daemon ends.
+/// Treatment of turns that run when the daemon ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Their shims see to them, and whoever comes next goes on.
+    /// Leave them to their shims; the next daemon continues them.
     Leave,
-    /// Nobody comes next: they are stopped, saved and ended.
+    /// Stop, save and end them, because no daemon follows.
     Stop,
 }
 
 impl Daemon {
-    /// Listens, or says why it must not or cannot.
-    pub async fn bind(self) -> Result<Bound, Failure> {
+    /// Starts listening. Returns an error if it must not or cannot.
+    pub async fn bind(self) -> Result<Bound, CommandError> {
         self.bind_checked().await.map_err(|refusal| refusal.0)
     }
 
@@ -69,7 +72,7 @@ impl Daemon {
             && answers(path).await
         {
             return Err(Refusal(
-                Failure::conflict("a daemon is running on this data folder already")
+                CommandError::conflict("a daemon is running on this data folder already")
                     .try_this("use that one, or another REJOIN_HOME"),
             ));
         }
@@ -78,7 +81,7 @@ impl Daemon {
         }
         let at = self.listen;
         let unbound =
-            |e: io::Error| Failure::unavailable(format!("{at} cannot be listened on: {e}"));
+            |e: io::Error| CommandError::unavailable(format!("{at} cannot be listened on: {e}"));
         let network = Door::network(at)
             .await
             .map_err(|e| unbound(e).try_this("rejoin serve --listen 127.0.0.1:0"))?;
@@ -87,14 +90,14 @@ impl Daemon {
             Door::Socket(..) => at,
         };
         let socket = match self.socket.as_deref().map(Door::socket) {
-            // Nothing can be sent to it then, and everything be read.
+            // With a read-only file system nothing can be sent, but everything can be read.
             Some(Err(e)) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => {
                 tracing::warn!(error = %e, "The daemon serves without a socket");
                 None
             }
             Some(Err(e)) => {
                 let text = format!("the socket of the daemon cannot be made: {e}");
-                return Err(Refusal(Failure::unavailable(text)));
+                return Err(Refusal(CommandError::unavailable(text)));
             }
             Some(Ok(door)) => Some(door),
             None => None,
@@ -107,7 +110,7 @@ impl Daemon {
         );
         let (ending, end) = watch::channel(false);
         let metrics = Metrics::listening()
-            .map_err(|e| Failure::unavailable(format!("nothing can be counted: {e}")))?;
+            .map_err(|e| CommandError::unavailable(format!("nothing can be counted: {e}")))?;
         let app = Arc::new(Shared {
             defaults: self.defaults,
             options: self.options,
@@ -121,6 +124,7 @@ impl Daemon {
             readiness: Readiness::default(),
             ending: end,
             everywhere: !address.ip().is_loopback(),
+            listens: address,
             runner,
         });
         Ok(Bound {
@@ -133,12 +137,13 @@ impl Daemon {
         })
     }
 
-    /// Whoever can reach it from elsewhere must have a token, and is held to some folders.
+    /// Checks that a daemon which is reachable from other machines has tokens and a list of allowed
+    /// folders.
     async fn must_be_guarded(&self) -> Result<()> {
         let at = self.listen;
         if !self.runner.hub.has_tokens().await? {
             return Err(Refusal(
-                Failure::new(
+                CommandError::new(
                     codes::FORBIDDEN,
                     format!("{at} can be reached from elsewhere, and there is no token yet"),
                 )
@@ -147,7 +152,7 @@ impl Daemon {
         }
         if self.options.roots.is_empty() {
             return Err(Refusal(
-                Failure::new(
+                CommandError::new(
                     codes::FORBIDDEN,
                     format!("{at} can be reached from elsewhere, and no working folders are set"),
                 )
@@ -163,7 +168,14 @@ impl Bound {
         self.address
     }
 
-    /// Serves until `end` is there.
+    /// Returns a link that signs in one browser, with the rights of the user of the daemon.
+    pub async fn sign_in_link(&self) -> Result<String, CommandError> {
+        let access = SessionAccess::local();
+        let link = self.app.runner.hub.create_sign_in_link(&access).await?;
+        Ok(format!("{}{}", self.app.address(), link.path))
+    }
+
+    /// Serves until `end` resolves.
     pub async fn serve(self, end: impl Future<Output = Shutdown>) {
         let Self {
             app,
@@ -173,7 +185,7 @@ impl Bound {
             address: _,
             workshop,
         } = self;
-        // Of its predecessor, which may have been allowed more.
+        // Ends processes of the previous daemon, which may have been allowed more.
         app.runner.make_room().await;
         let router = api::router(&app);
         let mut doors = tokio::task::JoinSet::new();
@@ -195,7 +207,7 @@ impl Bound {
                 counting.metrics.fold();
             }
         });
-        // Turns are run here, on this thread.
+        // Turns run here, on this thread.
         let here = LocalSet::new();
         let working = here.spawn_local(workshop().go_on());
         let how = here.run_until(end).await;
@@ -211,7 +223,7 @@ impl Bound {
         telling.abort();
         counting.abort();
         notifying.abort();
-        // What rests costs nothing but time; what runs goes on.
-        app.runner.cool_down().await;
+        // Ending idle processes costs nothing but time; running turns continue.
+        app.runner.end_all_idle().await;
     }
 }

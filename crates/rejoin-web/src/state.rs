@@ -1,12 +1,13 @@
-//! What every request can reach.
+//! Shared state of all requests.
 
-use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rejoin_core::{AgentName, PermissionMode, Scope};
-use rejoin_hub::{Hub, TurnRequest};
+use rejoin_core::PermissionMode;
+use rejoin_hub::Hub;
 use rejoin_runner::Runner;
+use rejoin_runner::send::Defaults;
 use rejoin_store::Retention;
 use tokio::sync::watch;
 
@@ -20,40 +21,25 @@ use crate::queue::Queue;
 use crate::readiness::Readiness;
 use crate::token_watch::TokenWatch;
 
-/// What the configuration says where a request says nothing.
-#[derive(Debug, Clone)]
-pub struct Defaults {
-    pub agent: AgentName,
-    pub scope: Scope,
-    pub permission: Option<PermissionMode>,
-    /// By agent.
-    pub models: BTreeMap<String, String>,
-    /// Agents that are switched off.
-    pub disabled: Vec<String>,
-    pub request: TurnRequest,
-    /// Where a conversation lives for which no folder is named.
-    pub here: PathBuf,
-}
-
-/// How the daemon is to behave.
+/// Options of the daemon.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Working folders that are allowed; none: any.
+    /// Allowed working folders; empty means any.
     pub roots: Vec<PathBuf>,
-    /// The most that a token without a ceiling of its own may ask an agent to do.
+    /// Highest permission that a token without a ceiling of its own may request.
     pub max_permission: PermissionMode,
-    /// Agents at the same time; further messages wait in the queue.
+    /// Limit for agents that run at the same time; further messages wait in the queue.
     pub max_running: usize,
-    /// Messages that may wait there; further ones are refused.
+    /// Limit for messages in the queue; further ones are refused.
     pub max_queued: u64,
-    /// Names under which it is reached besides those of loopback.
+    /// Host names of the daemon besides those of loopback.
     pub allow_hosts: Vec<String>,
-    /// Where browsers see it, behind a proxy.
+    /// URL under which browsers see it, behind a proxy.
     pub public_url: Option<String>,
-    /// Stands for the store.
+    /// Identifier of the store.
     pub store: String,
     pub notify: Notify,
-    /// How long snapshots are kept; looked at once a day.
+    /// Time for which snapshots are kept; checked once a day.
     pub keep: Retention,
 }
 
@@ -69,16 +55,28 @@ pub(crate) struct Shared {
     pub(crate) bodies: Bodies,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
-    /// True once it is to end.
+    /// True once the daemon is to end.
     pub(crate) ending: watch::Receiver<bool>,
-    /// It listens beyond loopback.
+    /// True if the daemon listens beyond loopback.
     pub(crate) everywhere: bool,
+    pub(crate) listens: SocketAddr,
 }
 
 pub(crate) type App = Arc<Shared>;
 
 impl Shared {
-    /// The hub, as this caller sees it.
+    /// Returns the address that browsers open.
+    pub(crate) fn address(&self) -> String {
+        if let Some(url) = &self.options.public_url {
+            return url.trim_end_matches('/').to_owned();
+        }
+        if self.listens.ip().is_unspecified() {
+            return format!("http://{}:{}", self.runner.hub.machine, self.listens.port());
+        }
+        format!("http://{}", self.listens)
+    }
+
+    /// Returns the hub with the caller's namespace and ceiling.
     pub(crate) fn hub(&self, caller: &Caller) -> Hub {
         Hub {
             namespace: Arc::clone(&caller.namespace),
@@ -88,9 +86,9 @@ impl Shared {
     }
 }
 
-/// Secrets of tokens that are requested with an `Idempotency-Key`. A token is stored as a hash only, so a
-/// repeated request could not be answered with it; derived from the key and from bytes that only this
-/// process knows, it is the same again for as long as the daemon runs.
+/// Secrets of tokens that are requested with an `Idempotency-Key`. A token is stored as a hash
+/// only, so a repeated request could not be answered with it. Derived from the key and from bytes
+/// that only this process knows, it is the same again for as long as the daemon runs.
 pub(crate) struct Secrets(blake3::Hash);
 
 impl Secrets {
@@ -104,7 +102,7 @@ impl Secrets {
     }
 }
 
-/// Until the daemon is to end.
+/// Waits until the daemon is to end.
 pub(crate) async fn ends(ending: &mut watch::Receiver<bool>) {
     drop(ending.wait_for(|ending| *ending).await);
 }

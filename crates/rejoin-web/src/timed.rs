@@ -1,4 +1,4 @@
-//! A connection on which the other end must read: who does not is let go.
+//! Connection with a write timeout: a client that does not read is dropped.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// For so long nothing may go out that is ready to.
+/// Time after which a blocked write fails.
 const STALLED: Duration = Duration::from_secs(30);
 
 pub(crate) struct Timed<T> {
     inner: T,
-    /// Set while a write waits.
+    /// Timer that runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,5 +1,5 @@
-//! Tokens of requests that stay open: an event stream, or a request that waits for a turn, ends when its
-//! token is revoked or expires.
+//! Watches the tokens of requests that stay open: an event stream, or a request that waits for a
+//! turn, ends when its token is revoked or expires.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,11 @@ use rejoin_hub::Hub;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-/// A token is looked up at most this often, however many requests it has open. Another process may revoke
-/// it, so the store is asked.
+/// Shortest interval between two lookups of a token, regardless of the number of its requests.
+/// Another process may revoke it, so the store is asked.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Tokens that are remembered; above that, those that no request asked for lately are forgotten.
+/// Number of tokens that are remembered; beyond it, those that were not looked up lately are
+/// dropped.
 const REMEMBERED: usize = 1024;
 
 pub(crate) struct TokenWatch {
@@ -34,7 +35,7 @@ impl TokenWatch {
         }
     }
 
-    /// Waits until the token is revoked or has expired; without a token for ever.
+    /// Waits until the token is revoked or has expired. Without a token, waits for ever.
     pub(crate) async fn until_void(&self, token: Option<Uuid>) {
         let Some(token) = token else {
             return std::future::pending().await;

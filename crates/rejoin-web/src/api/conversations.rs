@@ -1,29 +1,44 @@
-//! Conversations: made, listed, shown, changed, deleted; and what would happen next.
+//! Handlers for conversations: create, list, show, delete.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use rejoin_hub::{
-    ConversationView, ListView, ListWish, NewWish, NextView, PageRequest, TurnFlags, WholeView,
+    ConversationView, CreateRequest, ListQuery, ListView, PageRequest, WholeView, fields,
 };
-use rejoin_runner::failure::Failure;
-use rejoin_runner::look;
-use rejoin_store::TokenScope;
+use rejoin_runner::inspect;
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::find;
-use crate::asked::{ConversationBody, agent_name, key, mode, must_be_enabled, scope, title};
 use crate::extract::{Body, Params};
 use crate::folders;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
 
-/// A page, if nothing is said.
+/// Default size of a page.
 const PAGE: i64 = 50;
 
-/// Begin a conversation without saying anything yet
+/// A new conversation without messages.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConversationBody {
+    /// Agent of the conversation; none: the daemon's own choice.
+    agent: Option<String>,
+    /// Working folder.
+    workdir: Option<String>,
+    /// Your own name of the conversation.
+    key: Option<String>,
+    model: Option<String>,
+    title: Option<String>,
+    /// `read-only`, `edit`, `full` or `ask`.
+    permission: Option<String>,
+    /// `full` or `agent`.
+    scope: Option<String>,
+}
+
+/// Create a conversation without a message
 #[utoipa::path(
     post, path = "/api/conversations", operation_id = "createConversation", tag = "conversations",
     params(("Idempotency-Key" = Option<String>, Header)),
@@ -41,18 +56,22 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<ConversationView>)> {
     let hub = app.hub(&caller);
     let agent = match &body.agent {
-        Some(name) => agent_name(name)?,
+        Some(name) => fields::agent(name)?,
         None => app.defaults.agent.clone(),
     };
-    must_be_enabled(&app, &agent)?;
+    app.defaults.check_enabled(&agent)?;
     let here = app.defaults.here.to_string_lossy();
     let workdir = body.workdir.as_deref().unwrap_or(&here);
     let workdir = folders::allowed(&app, &caller, workdir)?;
-    look::ground(&hub, &app.runner.config, agent.as_str(), &workdir).await?;
-    let permission = body.permission.as_deref().map(mode).transpose()?;
-    let wish = NewWish {
-        key: body.key.as_deref().map(key).transpose()?,
-        title: body.title.as_deref().map(title).transpose()?,
+    inspect::preflight(&hub, &app.runner.config, agent.as_str(), &workdir).await?;
+    let permission = body
+        .permission
+        .as_deref()
+        .map(fields::permission)
+        .transpose()?;
+    let request = CreateRequest {
+        key: body.key.as_deref().map(fields::key).transpose()?,
+        title: body.title.as_deref().map(fields::title).transpose()?,
         agent,
         model: body.model.clone(),
         workdir,
@@ -61,10 +80,10 @@ pub(super) async fn create(
         scope: body
             .scope
             .as_deref()
-            .map_or(Ok(app.defaults.scope), scope)?,
+            .map_or(Ok(app.defaults.scope), fields::scope)?,
         client_key: super::send::idempotency_key(&headers)?,
     };
-    let (made, new) = hub.create(&wish).await?;
+    let (made, new) = hub.create(&request).await?;
     let status = if new {
         StatusCode::CREATED
     } else {
@@ -86,9 +105,12 @@ pub(super) struct Listing {
     state: Option<String>,
     /// Only those of this folder.
     workdir: Option<String>,
-    /// Those that were put away, instead of the others.
+    /// List archived conversations instead of the others.
     #[serde(default)]
     archived: bool,
+    /// Add the number of conversations by state.
+    #[serde(default)]
+    counts: bool,
     /// How many; 50 if nothing is said, 1000 at most.
     limit: Option<i64>,
 }
@@ -114,7 +136,7 @@ pub(super) async fn list(
             "state is one of idle, queued, running, waiting",
         ));
     }
-    let wish = ListWish {
+    let query = ListQuery {
         workdir: listing.workdir,
         agent: listing.agent,
         state: listing.state,
@@ -122,8 +144,9 @@ pub(super) async fn list(
         cursor: listing.cursor.filter(|c| !c.is_empty()),
         limit: listing.limit.unwrap_or(PAGE),
         words: listing.q.filter(|q| !q.trim().is_empty()),
+        counts: listing.counts,
     };
-    Ok(Json(app.hub(&caller).list(&wish).await?))
+    Ok(Json(app.hub(&caller).list(&query).await?))
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -136,13 +159,13 @@ pub(super) struct Showing {
     before: Option<i64>,
     /// Messages after this number.
     after: Option<i64>,
-    /// This message and those on both sides.
+    /// Return the messages around this one.
     around: Option<i64>,
-    /// How many messages; 1000 at most, and if nothing is said. Fewer where they are long.
+    /// Maximum number of messages; 100 by default, 1000 at most. Fewer if they are long: a page holds about 2 MiB of text.
     limit: Option<i64>,
 }
 
-/// A conversation with its newest messages, or with those of another page, their turns and its sessions
+/// Show a conversation: a page of its messages, their turns, and its sessions
 #[utoipa::path(
     get, path = "/api/conversations/{id}", operation_id = "showConversation", tag = "conversations",
     params(("id" = String, Path, description = "Id, handle or key"), Showing),
@@ -168,7 +191,7 @@ pub(super) async fn show(
     Ok(Json(hub.page_view(&found, &page).await?))
 }
 
-/// Delete a conversation with everything that belongs to it; nothing brings it back
+/// Delete a conversation and its data permanently
 #[utoipa::path(
     delete, path = "/api/conversations/{id}", operation_id = "deleteConversation", tag = "conversations",
     params(("id" = String, Path, description = "Id, handle or key")),
@@ -186,53 +209,4 @@ pub(super) async fn delete(
     hub.delete(found.id).await?;
     app.runner.end_processes(found.id).await;
     Ok(StatusCode::NO_CONTENT)
-}
-
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Supposing {
-    /// If this agent answered.
-    agent: Option<String>,
-    /// With this model.
-    model: Option<String>,
-    /// In this folder.
-    workdir: Option<String>,
-}
-
-/// What would happen if one sent now
-#[utoipa::path(
-    get, path = "/api/conversations/{id}/next", operation_id = "foresee", tag = "conversations",
-    params(("id" = String, Path, description = "Id, handle or key"), Supposing),
-    responses(
-        (status = 200, body = NextView),
-    )
-)]
-pub(super) async fn next(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<String>,
-    Params(supposing): Params<Supposing>,
-) -> Result<Json<NextView>> {
-    caller.must(TokenScope::Read)?;
-    let hub = app.hub(&caller);
-    let found = find::conversation(&hub, &id).await?;
-    let agent = match &supposing.agent {
-        Some(name) => agent_name(name)?,
-        None => found.agent.clone(),
-    };
-    let workdir = supposing.workdir.as_deref();
-    let flags = TurnFlags {
-        workdir: workdir
-            .map(|dir| folders::allowed(&app, &caller, dir))
-            .transpose()?,
-        model: supposing.model,
-        default_model: app.defaults.models.get(agent.as_str()).cloned(),
-        ..TurnFlags::default()
-    };
-    let request = flags.over(&found, &agent, &app.defaults.request);
-    let handle = hub.store.read().await?.short_handle(&found.handle).await?;
-    let foreseen = app.queue.foresee(found, agent.clone(), request.clone());
-    let seen = foreseen.await;
-    let seen = seen.ok_or_else(|| Failure::unavailable("the daemon is about to end"))??;
-    Ok(Json(seen.view(handle, &agent, &request)))
 }

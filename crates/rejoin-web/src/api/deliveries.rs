@@ -17,7 +17,7 @@ pub(super) struct Deliveries {
     deliveries: Vec<DeliveryView>,
 }
 
-/// Notifications, newest first, and how they went
+/// List notifications and their results, newest first
 #[utoipa::path(
     get, path = "/api/deliveries", operation_id = "listDeliveries", tag = "status",
     responses((status = 200, body = Deliveries))

@@ -11,8 +11,8 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
-use rejoin_core::{ConversationId, TurnId};
-use rejoin_runner::failure::{Failure, codes};
+use rejoin_core::{ConversationId, EventBody, TurnId};
+use rejoin_errors::{CommandError, codes};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 use utoipa::IntoParams;
@@ -25,7 +25,7 @@ use crate::live::Wanted;
 use crate::problem::{Refusal, Result};
 use crate::state::{App, ends};
 
-/// Proxies close what is silent.
+/// Interval of the heartbeat, because proxies close silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
@@ -34,11 +34,13 @@ const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 pub(super) struct After {
     /// Only what comes after this number; 0: from the beginning. The same as `Last-Event-ID`.
     after: Option<i64>,
+    /// Only events of these types, separated by commas: `turn.*,question,approval`.
+    pub(super) types: Option<String>,
 }
 
-/// What happens in a conversation
+/// Stream the events of a conversation
 ///
-/// Without `Last-Event-ID` or `after` only what is new.
+/// Without `Last-Event-ID` or `after` only new events.
 #[utoipa::path(
     get, path = "/api/conversations/{id}/events", operation_id = "watchConversation", tag = "events",
     params(("id" = String, Path, description = "Id, handle or key"), After, ("Last-Event-ID" = Option<i64>, Header)),
@@ -59,6 +61,7 @@ pub(super) async fn of_conversation(
         namespace: Arc::clone(&caller.namespace),
         conversation: Some(found.id),
         turn: None,
+        types: types(after.types.as_deref())?,
     };
     let after = since(&headers, &after)?;
     let place = place(&app, &caller)?;
@@ -66,7 +69,7 @@ pub(super) async fn of_conversation(
     Ok(streamed(&app, &caller, place, events))
 }
 
-/// What happens in all conversations
+/// Stream the events of all conversations
 #[utoipa::path(
     get, path = "/api/events", operation_id = "watchAll", tag = "events",
     params(After, ("Last-Event-ID" = Option<i64>, Header)),
@@ -84,6 +87,7 @@ pub(super) async fn of_all(
         namespace: Arc::clone(&caller.namespace),
         conversation: None,
         turn: None,
+        types: types(after.types.as_deref())?,
     };
     let after = since(&headers, &after)?;
     let place = place(&app, &caller)?;
@@ -91,27 +95,29 @@ pub(super) async fn of_all(
     Ok(streamed(&app, &caller, place, events))
 }
 
-/// What happens in one turn, until it has ended.
+/// Streams the events of one turn, until it has ended.
 pub(super) fn of_turn(
     app: &App,
     caller: &Caller,
     place: WatcherPlace,
     (c, turn): (ConversationId, TurnId),
     after: i64,
+    types: Option<Arc<[&'static str]>>,
 ) -> Response {
     let wanted = Wanted {
         namespace: Arc::clone(&caller.namespace),
         conversation: Some(c),
         turn: Some(turn),
+        types,
     };
     let events = app.live.watch(wanted, Some(after));
     streamed(app, caller, place, events)
 }
 
-/// Takes a place for one stream, before anything is done for it.
+/// Takes a place for one stream, before any other work is done for it.
 pub(super) fn place(app: &App, caller: &Caller) -> Result<WatcherPlace> {
     app.gate.watcher(caller).ok_or_else(|| {
-        Refusal(Failure::new(
+        Refusal(CommandError::new(
             codes::RATE_LIMITED,
             "this token, its namespace or the daemon has too many event streams open; nothing was sent",
         ))
@@ -140,13 +146,13 @@ fn streamed(
     let headers = [
         ("content-type", "text/event-stream"),
         ("cache-control", "no-cache"),
-        // Proxies that collect answers would hold everything back.
+        // Proxies that buffer answers would hold everything back.
         ("x-accel-buffering", "no"),
     ];
     (headers, Body::from_stream(events)).into_response()
 }
 
-/// Says something of no meaning where there is nothing to say.
+/// Adds a heartbeat to the stream while there are no events.
 fn kept_alive(events: impl Stream<Item = Bytes> + Send) -> impl Stream<Item = Bytes> + Send {
     let mut events = Box::pin(events);
     let mut quiet = Box::pin(sleep(HEARTBEAT));
@@ -162,7 +168,37 @@ fn kept_alive(events: impl Stream<Item = Bytes> + Send) -> impl Stream<Item = By
     })
 }
 
-/// The header comes from a browser that lost its connection, so it counts more.
+/// Returns the event types that a list of types and of patterns such as `turn.*` selects.
+pub(super) fn types(list: Option<&str>) -> Result<Option<Arc<[&'static str]>>> {
+    let Some(list) = list.filter(|list| !list.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let mut wanted = vec![];
+    for pattern in list.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        let group = pattern.strip_suffix('*').filter(|g| g.ends_with('.'));
+        let fits = |kind: &&&str| match group {
+            Some(group) => kind.starts_with(group),
+            None => **kind == pattern,
+        };
+        let before = wanted.len();
+        wanted.extend(EventBody::KINDS.iter().filter(fits).copied());
+        if wanted.len() == before {
+            let shown: String = pattern
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(60)
+                .collect();
+            return Err(
+                Refusal::usage(format!("there are no events of type `{shown}`"))
+                    .try_this(format!("types={}", EventBody::KINDS.join(","))),
+            );
+        }
+    }
+    Ok(Some(wanted.into()))
+}
+
+/// Returns the number after which events are wanted. The header takes precedence, because it comes
+/// from a browser that lost its connection.
 pub(super) fn since(headers: &HeaderMap, after: &After) -> Result<Option<i64>> {
     let Some(last) = headers.get("last-event-id") else {
         return Ok(after.after);

@@ -1,14 +1,15 @@
-//! What an address names, within the caller's namespace.
+//! Finds the conversations, turns and messages that an address names, within the caller's
+//! namespace.
 
 use rejoin_core::{MessageId, TurnId};
-use rejoin_hub::{Error, Hub, Named};
+use rejoin_hub::{Error, Hub, NamedMessage};
 use rejoin_store::{Conversation, StoredMessage, StoredTurn};
 
 use crate::problem::{Refusal, Result};
 
-/// By id, handle or key.
+/// Finds a conversation by id, handle or key.
 pub(super) async fn conversation(hub: &Hub, name: &str) -> Result<Conversation> {
-    // `last` is a word of the command line: it means a folder that nobody is in here.
+    // `last` is a word of the command line: it means a folder, and a request has none.
     if name == "last" || name.contains('\0') {
         return Err(no("conversation"));
     }
@@ -31,7 +32,7 @@ pub(super) async fn message(hub: &Hub, id: &str) -> Result<(Conversation, Stored
     if id.parse::<MessageId>().is_err() {
         return Err(no("message"));
     }
-    let Named {
+    let NamedMessage {
         conversation,
         message,
     } = hub
@@ -42,7 +43,7 @@ pub(super) async fn message(hub: &Hub, id: &str) -> Result<(Conversation, Stored
     Ok((conversation, message))
 }
 
-/// What is in another namespace and what is nowhere sound alike.
+/// Answers alike for an object in another namespace and for one that does not exist.
 fn alike(error: Error, what: &str) -> Refusal {
     if matches!(error, Error::NotFound(_) | Error::NoMessage { .. }) {
         return no(what);

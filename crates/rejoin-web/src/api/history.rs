@@ -1,10 +1,10 @@
-//! Changes of a history that are about a whole conversation.
+//! Handlers for changes of the history of a whole conversation.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use rejoin_core::ConversationId;
-use rejoin_hub::{Changed, Doing, ForkView, ForkWish, Merged, Wish};
+use rejoin_hub::{ChangeMode, Changed, ForkRequest, ForkView, Merged, Setting, fields};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,7 +33,7 @@ pub(super) struct ForkBody {
     permission: Option<String>,
 }
 
-/// Go on from a message in a new conversation
+/// Fork a conversation at a message
 #[utoipa::path(
     post, path = "/api/conversations/{id}/fork", operation_id = "forkConversation", tag = "history",
     params(("id" = String, Path, description = "Id, handle or key"), ("Idempotency-Key" = Option<String>, Header)),
@@ -62,19 +62,19 @@ pub(super) async fn fork(
             Some(message.message.seq)
         }
     };
-    let wish = ForkWish {
+    let request = ForkRequest {
         at,
         permission: body
             .permission
             .as_deref()
-            .map(crate::asked::mode)
+            .map(fields::permission)
             .transpose()?,
-        key: body.key.as_deref().map(crate::asked::key).transpose()?,
-        title: body.title.as_deref().map(crate::asked::title).transpose()?,
+        key: body.key.as_deref().map(fields::key).transpose()?,
+        title: body.title.as_deref().map(fields::title).transpose()?,
         client_key: super::send::idempotency_key(&headers)?,
     };
     app.runner.take_in_before_change(found.id).await?;
-    let view = hub.fork(found.id, &wish).await?;
+    let view = hub.fork(found.id, &request).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
@@ -85,7 +85,7 @@ pub(super) struct MergeBody {
     into: String,
 }
 
-/// Put a conversation into another: the older first
+/// Merge a conversation into another, the older messages first
 #[utoipa::path(
     post, path = "/api/conversations/{id}/merge", operation_id = "mergeConversation", tag = "history",
     params(("id" = String, Path, description = "Id, handle or key"), Dry),
@@ -111,7 +111,7 @@ pub(super) async fn merge(
     Ok(Json(merged))
 }
 
-/// Take the last change back
+/// Undo the last change
 #[utoipa::path(
     post, path = "/api/conversations/{id}/undo", operation_id = "undo", tag = "history",
     params(("id" = String, Path, description = "Id, handle or key"), Dry),
@@ -133,7 +133,7 @@ pub(super) async fn undo(
     Ok(Json(changed))
 }
 
-/// What a reset came to.
+/// The result of a reset.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Reset {
     /// Sessions that are not used again.
@@ -164,7 +164,7 @@ pub(super) async fn reset(
     Ok(Json(Reset { sessions, changed }))
 }
 
-/// What a reload came to.
+/// The result of a reload.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Reloaded {
     conversation_id: ConversationId,
@@ -179,7 +179,7 @@ pub(super) struct ReloadBody {
     permission: Option<String>,
 }
 
-/// End the processes that stayed up; the next turn resumes in a new one, with another permission if one is given
+/// End warm processes; the next turn resumes in a new one, with another permission if given
 #[utoipa::path(
     post, path = "/api/conversations/{id}/reload", operation_id = "reloadConversation", tag = "history",
     params(("id" = String, Path, description = "Id, handle or key")),
@@ -197,8 +197,8 @@ pub(super) async fn reload(
     let hub = app.hub(&caller);
     let found = find::conversation(&hub, &id).await?;
     if let Some(permission) = body.permission.as_deref() {
-        let wishes = [Wish::Permission(crate::asked::mode(permission)?)];
-        hub.set(found.id, "set", &wishes, Doing::Now).await?;
+        let settings = [Setting::Permission(fields::permission(permission)?)];
+        hub.set(found.id, "set", &settings, ChangeMode::Now).await?;
         app.runner.wake.send_modify(|n| *n += 1);
     }
     Ok(Json(Reloaded {

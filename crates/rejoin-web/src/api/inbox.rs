@@ -1,44 +1,43 @@
-//! What waits for a person.
+//! Handlers for questions that wait for a person.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use rejoin_core::{AnswerWish, Choice, QuestionId};
-use rejoin_hub::{Error, InboxDocument, Target, TurnView};
+use rejoin_core::{AnswerRequest, Choice, QuestionId};
+use rejoin_hub::{Error, InboxDocument, MessageRequest, Target, TurnView};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::find;
 use super::send::{Sending, Waiting, idempotency_key};
-use crate::asked::Wishes;
 use crate::extract::Body;
 use crate::guard::Caller;
 use crate::problem::{Problem, Refusal, Result};
 use crate::state::App;
 
-/// What waits for a person, longest first
+/// List pending questions, oldest first
 #[utoipa::path(get, path = "/api/inbox", operation_id = "inbox", tag = "questions", responses((status = 200, body = InboxDocument)))]
 pub(super) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<InboxDocument>> {
-    Ok(Json(app.hub(&caller).inbox().await?.into()))
+    Ok(Json(app.hub(&caller).inbox().await?))
 }
 
 /// `decision` for an approval, `answers` for a question: each by its id, with the labels that are chosen.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerBody {
-    /// None: the only one that is pending.
+    /// The question; none: the only pending one.
     question_id: Option<QuestionId>,
     decision: Option<Choice>,
     /// For the agent, with a denial.
     message: Option<String>,
     answers: Option<BTreeMap<String, Vec<String>>>,
-    /// Who says so. Believed of whoever has the socket; everybody else has the name of their token.
+    /// Name of the person who answers. Believed of callers on the socket; for others the name of their token counts.
     by: Option<String>,
 }
 
-/// Answer what a turn asks; the first to do so wins
+/// Answer a question of a turn; the first answer counts
 ///
 /// If the agent is gone that asked, the answer becomes a new message, and this is its turn.
 #[utoipa::path(
@@ -60,7 +59,7 @@ pub(super) async fn answer(
 ) -> Result<Response> {
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
-    let wish = AnswerWish {
+    let answer = AnswerRequest {
         question_id: body.question_id,
         decision: body.decision,
         message: body.message,
@@ -71,7 +70,7 @@ pub(super) async fn answer(
             .unwrap_or_else(|| caller.name.to_string()),
         client_key: idempotency_key(&headers)?,
     };
-    match hub.answer(turn.id, &wish).await {
+    match hub.answer(turn.id, &answer).await {
         Ok(shown) => {
             app.runner.wake.send_modify(|n| *n += 1);
             app.queue.take(turn.conversation);
@@ -90,14 +89,14 @@ pub(super) async fn answer(
                 headers: &headers,
                 waiting: Waiting::default(),
             };
-            let wishes = Wishes {
+            let request = MessageRequest {
                 text,
                 confirm: true,
                 answers: Some(answer),
-                ..Wishes::default()
+                ..MessageRequest::default()
             };
             let target = Target::Conversation(conversation);
-            sending.send(wishes, target, Some(&found)).await
+            sending.send(request, target, Some(&found)).await
         }
         Err(error) => Err(Refusal::from(error)),
     }

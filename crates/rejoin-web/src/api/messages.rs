@@ -1,17 +1,16 @@
-//! Messages: accepted, edited, removed, run again.
+//! Handlers for messages: accept, edit, remove, retry.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use rejoin_hub::{Again, Changed, Doing, Target, TurnFlags, TurnRequest, TurnView};
-use rejoin_runner::{IfBusy, look};
+use rejoin_hub::{ChangeMode, Changed, IfBusy, MessageRequest, RetryRequest, Target, TurnView};
+use rejoin_runner::send::Draft;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::find;
 use super::send::{Sending, Waiting, idempotency_key};
-use crate::asked::{MessageBody, agent_name, must_be_enabled};
 use crate::extract::{Body, Dry, MaybeBody, Params};
 use crate::folders;
 use crate::guard::Caller;
@@ -24,7 +23,7 @@ use crate::state::App;
 #[utoipa::path(
     post, path = "/api/conversations/{id}/messages", operation_id = "sendMessage", tag = "conversations",
     params(("id" = String, Path, description = "Id, handle or key"), Waiting, ("Idempotency-Key" = Option<String>, Header)),
-    request_body = MessageBody,
+    request_body = MessageRequest,
     responses(
         (status = 200, description = "The turn has ended, or waits for somebody", body = TurnView),
         (status = 202, description = "It was accepted", body = TurnView),
@@ -36,10 +35,16 @@ pub(super) async fn accept(
     Path(id): Path<String>,
     Params(waiting): Params<Waiting>,
     headers: HeaderMap,
-    Body(body): Body<MessageBody>,
+    Body(body): Body<MessageRequest>,
 ) -> Result<Response> {
     let hub = app.hub(&caller);
     let found = find::conversation(&hub, &id).await?;
+    let of_new = [&body.conversation_id, &body.key, &body.title, &body.scope];
+    if of_new.iter().any(|field| field.is_some()) {
+        return Err(Refusal::usage(
+            "conversation_id, key, title and scope are fields of POST /api/send: here the path names the conversation",
+        ));
+    }
     let sending = Sending {
         app: &app,
         caller: &caller,
@@ -48,7 +53,7 @@ pub(super) async fn accept(
         waiting,
     };
     let target = Target::Conversation(found.id);
-    sending.send(body.wishes(), target, Some(&found)).await
+    sending.send(body, target, Some(&found)).await
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -57,7 +62,7 @@ pub(super) struct EditBody {
     text: String,
 }
 
-/// Change what a message says
+/// Change the text of a message
 #[utoipa::path(
     patch, path = "/api/messages/{id}", operation_id = "editMessage", tag = "history",
     params(("id" = String, Path), Dry),
@@ -99,7 +104,7 @@ pub(super) struct Removing {
     placed: bool,
 }
 
-/// What became of a message that was taken away.
+/// The result of removing a message.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum Removed {
@@ -113,7 +118,7 @@ pub(super) struct Withdrawn {
     withdrawn: bool,
 }
 
-/// Remove a message and all after it, or withdraw it if it is still in the queue
+/// Remove a message and all later ones, or withdraw a queued message
 #[utoipa::path(
     delete, path = "/api/messages/{id}", operation_id = "removeMessage", tag = "history",
     params(("id" = String, Path), Removing),
@@ -130,9 +135,9 @@ pub(super) async fn remove(
     let hub = app.hub(&caller);
     let (c, message) = find::message(&hub, &id).await?;
     let doing = if removing.dry_run {
-        Doing::Later
+        ChangeMode::Later
     } else {
-        Doing::Now
+        ChangeMode::Now
     };
     let queued = message.message.seq == 0 && !removing.placed;
     let removed = if queued && !removing.dry_run && hub.cancel_queued(message.turn).await? {
@@ -148,29 +153,11 @@ pub(super) async fn remove(
     Ok(Json(removed))
 }
 
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RetryBody {
-    agent: Option<String>,
-    model: Option<String>,
-    permission: Option<String>,
-    workdir: Option<String>,
-    /// Stop the turn after this time.
-    timeout_ms: Option<u64>,
-    /// Stop the turn if the agent prints nothing for this time; 0: never.
-    idle_timeout_ms: Option<u64>,
-    /// Stop the turn once it has cost this.
-    max_cost_usd: Option<f64>,
-    /// Continue a conversation that asks first.
-    #[serde(default)]
-    confirm: bool,
-}
-
-/// Run a message again, in a new session; what followed it is removed
+/// Run a message again in a new session; remove what followed it
 #[utoipa::path(
     post, path = "/api/messages/{id}/retry", operation_id = "retryMessage", tag = "history",
     params(("id" = String, Path), Waiting, Dry, ("Idempotency-Key" = Option<String>, Header)),
-    request_body(content = Option<RetryBody>),
+    request_body(content = Option<RetryRequest>),
     responses(
         (status = 200, description = "The turn has ended, or waits for somebody; with `dry_run` what would be removed", body = TurnView),
         (status = 202, description = "It was accepted", body = TurnView),
@@ -183,53 +170,26 @@ pub(super) async fn retry(
     Params(waiting): Params<Waiting>,
     Params(dry): Params<Dry>,
     headers: HeaderMap,
-    MaybeBody(body): MaybeBody<RetryBody>,
+    MaybeBody(body): MaybeBody<RetryRequest>,
 ) -> Result<Response> {
     let hub = app.hub(&caller);
-    let (conversation, message) = find::message(&hub, &id).await?;
-    if dry.doing() == Doing::Later {
+    let (mut conversation, message) = find::message(&hub, &id).await?;
+    if let Some(agent) = hub.agent_of(message.message.id).await? {
+        conversation.agent = agent;
+    }
+    if dry.doing() == ChangeMode::Later {
         app.runner.take_in_before_change(conversation.id).await?;
         return Ok(Json(hub.would_retry(message.message.id).await?).into_response());
     }
-    let agent = body.agent.as_deref().map(agent_name).transpose()?;
-    let answering = agent.clone().unwrap_or_else(|| conversation.agent.clone());
-    must_be_enabled(&app, &answering)?;
-    let workdir = body.workdir.as_deref();
-    let workdir = workdir
-        .map(|dir| folders::allowed(&app, &caller, dir))
-        .transpose()?;
-    let place = match &workdir {
-        Some(dir) => dir.clone(),
-        None => folders::allowed(&app, &caller, &conversation.workdir)?,
-    };
-    look::ground(&hub, &app.runner.config, answering.as_str(), &place).await?;
-    let permission = body
-        .permission
-        .as_deref()
-        .map(crate::asked::mode)
-        .transpose()?;
-    let again = Again {
-        message: message.message.id,
-        agent,
-        flags: TurnFlags {
-            workdir: workdir.clone(),
-            permission,
-            model: body.model,
-            default_model: app.defaults.models.get(answering.as_str()).cloned(),
-            ..TurnFlags::default()
-        },
-        request: TurnRequest {
-            timeout_ms: body.timeout_ms.filter(|ms| *ms > 0),
-            idle_ms: body.idle_timeout_ms,
-            max_cost: crate::asked::max_cost(body.max_cost_usd)?,
-            roots: folders::roots(&app, &caller),
-            ..app.defaults.request.clone()
-        },
-        client_key: idempotency_key(&headers)?,
-        confirmed: body.confirm,
-        // Without a place for its agent it waits in the queue.
-        queue_limit: (!app.queue.has_place()).then_some(app.options.max_queued),
-    };
+    let request = body.as_message(conversation.id);
+    let draft = Draft::new(&request, &app.defaults, Some(&conversation))?;
+    let folder = folders::allowed(&app, &caller, &draft.folder())?;
+    let (config, id) = (&app.runner.config, message.message.id);
+    let mut again = draft.retry(&hub, config, id, &folder).await?;
+    again.client_key = idempotency_key(&headers)?;
+    again.request.roots = folders::roots(&app, &caller);
+    // If no agent can be started now, the turn waits in the queue.
+    again.queue_limit = (!app.queue.has_place()).then_some(app.options.max_queued);
     let sending = Sending {
         app: &app,
         caller: &caller,

@@ -1,8 +1,9 @@
-//! For commands that are given elsewhere: what a name means, messages by their words, who one is here.
+//! Handlers for commands that run on another machine: resolve a name, search messages, describe the
+//! daemon and the caller.
 
 use axum::Json;
 use axum::extract::State;
-use rejoin_hub::{HitsView, NamedView, SearchWish, Want};
+use rejoin_hub::{HitsView, NameKind, NamedView, SearchQuery};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -11,7 +12,7 @@ use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
 
-/// Of a search, if nothing is said.
+/// Default number of search results.
 const HITS: i64 = 20;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -19,16 +20,16 @@ const HITS: i64 = 20;
 pub(super) struct Naming {
     /// Id, handle or the beginning of one, key, `last`, each also with the number of a message: `tmqx:4`.
     name: String,
-    /// What it is to mean: `conversation`, `message`, `said` or `turn`.
+    /// Kind of the object: `conversation`, `message`, `said` or `turn`.
     #[param(inline)]
-    want: Want,
-    /// Where `last` looks first; none: everywhere.
+    want: NameKind,
+    /// Folder in which `last` looks first; none: everywhere.
     folder: Option<String>,
-    /// Where it looks then.
+    /// Folder in which `last` looks next.
     checkout: Option<String>,
 }
 
-/// What a name means
+/// Find a conversation, message or turn by name
 #[utoipa::path(
     get, path = "/api/find", operation_id = "find", tag = "conversations",
     params(Naming),
@@ -47,10 +48,10 @@ pub(super) async fn find(
     let folders: Vec<String> = naming.folder.into_iter().chain(naming.checkout).collect();
     let hub = app.hub(&caller);
     let named = hub.named(&naming.name, naming.want, &folders).await?;
-    if naming.want != Want::Said {
+    if naming.want != NameKind::Said {
         return Ok(Json(named));
     }
-    // The last message may have been said in a session by hand.
+    // The last message may have been added to a session outside rejoin.
     let id = named.conversation.id;
     app.runner.take_in_before_change(id).await?;
     Ok(Json(hub.named(&naming.name, naming.want, &folders).await?))
@@ -69,7 +70,7 @@ pub(super) struct Searching {
     limit: Option<i64>,
 }
 
-/// Messages by their words, best first
+/// Search the messages, best match first
 #[utoipa::path(
     get, path = "/api/search", operation_id = "search", tag = "conversations",
     params(Searching),
@@ -82,13 +83,13 @@ pub(super) async fn search(
     caller: Caller,
     Params(searching): Params<Searching>,
 ) -> Result<Json<HitsView>> {
-    let wish = SearchWish {
+    let query = SearchQuery {
         words: searching.q,
         agent: searching.agent,
         workdir: searching.workdir,
         limit: searching.limit.unwrap_or(HITS),
     };
-    Ok(Json(app.hub(&caller).search(&wish).await?))
+    Ok(Json(app.hub(&caller).search(&query).await?))
 }
 
 /// Which daemon this is, and who the caller is to it.
@@ -103,13 +104,13 @@ pub(super) struct HubView {
     namespace: String,
     /// The most the caller may ask an agent to do; none: anything.
     max_permission: Option<String>,
-    /// Where a conversation works for which no folder is named.
+    /// Working folder of a conversation for which no folder is named.
     workdir: String,
     /// Stands for the store: two daemons on one have the same.
     store: String,
 }
 
-/// Which daemon this is, and who you are to it
+/// Show the daemon's version, and the caller's rights
 #[utoipa::path(
     get, path = "/api/hub", operation_id = "aboutHub", tag = "status",
     responses(

@@ -1,4 +1,4 @@
-//! Send: one call that makes the conversation if it has to, and says what became of it.
+//! Handler for `send`: one call that creates the conversation if necessary and returns the result.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,16 +8,18 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rejoin_core::TurnId;
-use rejoin_hub::{Accepted, Hub, Target, TurnRequest, TurnView};
-use rejoin_runner::IfBusy;
-use rejoin_runner::failure::{Failure, codes};
+use rejoin_errors::{CommandError, codes};
+use rejoin_hub::{
+    Accepted, Hub, IfBusy, Incoming, MessageRequest, Target, TurnRequest, TurnView, fields,
+};
+use rejoin_runner::send::Draft;
 use rejoin_store::Conversation;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{events, find};
-use crate::asked::{SendBody, Wishes, key};
 use crate::extract::{Body, Params};
+use crate::folders;
 use crate::gate::WatcherPlace;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
@@ -31,7 +33,7 @@ pub(super) struct Waiting {
     wait: bool,
 }
 
-/// A turn that is waited for is looked at this often, if nothing is heard of it.
+/// Interval between two checks of a turn that a request waits for, if no event arrives.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Send a message
@@ -41,7 +43,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 #[utoipa::path(
     post, path = "/api/send", operation_id = "send", tag = "conversations",
     params(Waiting, ("Idempotency-Key" = Option<String>, Header)),
-    request_body = SendBody,
+    request_body = MessageRequest,
     responses(
         (status = 200, description = "The turn has ended, or waits for somebody", body = TurnView),
         (status = 202, description = "It was accepted", body = TurnView),
@@ -52,7 +54,7 @@ pub(super) async fn send(
     caller: Caller,
     Params(waiting): Params<Waiting>,
     headers: HeaderMap,
-    Body(body): Body<SendBody>,
+    Body(body): Body<MessageRequest>,
 ) -> Result<Response> {
     let hub = app.hub(&caller);
     let (target, known) = match (&body.conversation_id, &body.key) {
@@ -64,17 +66,13 @@ pub(super) async fn send(
             (Target::Conversation(found.id), Some(found))
         }
         (None, Some(name)) => {
-            let name = key(name)?;
+            let name = fields::key(name)?;
             let mut read = hub.store.read().await?;
-            let found = read.conversation_by_key(&hub.namespace, &name).await?;
+            let found = read.conversations().by_key(&hub.namespace, &name).await?;
             (Target::Key(name), found)
         }
         (None, None) => (Target::New, None),
     };
-    let mut wishes = body.wishes();
-    wishes.title.clone_from(&body.title);
-    wishes.scope.clone_from(&body.scope);
-    wishes.defaults = body.defaults.clone();
     let sending = Sending {
         app: &app,
         caller: &caller,
@@ -82,10 +80,10 @@ pub(super) async fn send(
         headers: &headers,
         waiting,
     };
-    sending.send(wishes, target, known.as_ref()).await
+    sending.send(body, target, known.as_ref()).await
 }
 
-/// A message on its way in.
+/// Message that is about to be accepted.
 pub(super) struct Sending<'a> {
     pub(super) app: &'a App,
     pub(super) caller: &'a Caller,
@@ -97,39 +95,64 @@ pub(super) struct Sending<'a> {
 impl Sending<'_> {
     pub(super) async fn send(
         &self,
-        mut wishes: Wishes,
+        mut request: MessageRequest,
         target: Target,
         known: Option<&Conversation>,
     ) -> Result<Response> {
-        wishes.client_key = one_key(self.headers, wishes.client_key)?;
+        request.client_key = one_key(self.headers, request.client_key)?;
         let place = self.place()?;
-        let mut incoming = wishes
-            .incoming(self.app, self.caller, self.hub, target, known)
-            .await?;
+        let mut incoming = self.incoming(&request, target, known).await?;
         incoming.request.traceparent = traceparent(self.headers);
-        // Without a place for its agent it waits in the queue.
+        // If no agent can be started now, the turn waits in the queue.
         let may_run = self.app.queue.has_place();
-        if !may_run && incoming.refuse_if_busy {
+        if !may_run && incoming.if_busy == IfBusy::Fail {
             return Err(Refusal(no_place()));
         }
         let holder = self.app.runner.holder()?;
         let holder = may_run.then_some(holder.as_str());
-        // Listened to before, so that nothing of it is missed.
+        // Read before the message is accepted, so that no event of the turn is missed.
         let head = self.app.live.head();
         let before = *head.borrow();
         let accepted = self.hub.accept(&incoming, holder).await?;
-        let if_busy = wishes.if_busy.for_runner();
-        self.answer(accepted, place, before, if_busy).await
+        self.answer(accepted, place, before, request.if_busy).await
     }
 
-    /// Takes a place for the stream that the request asks for. Without one nothing is accepted.
+    /// Checks the request with the caller's rights and limits.
+    async fn incoming(
+        &self,
+        request: &MessageRequest,
+        target: Target,
+        known: Option<&Conversation>,
+    ) -> Result<Incoming> {
+        let (app, caller) = (self.app, self.caller);
+        if let Some(url) = &request.notify_url
+            && !app.options.notify.allows(url)
+        {
+            return Err(Refusal::forbidden(
+                "notify_url is not at or below an address that this daemon allows",
+            )
+            .try_this("[notify] urls in the configuration"));
+        }
+        let draft = Draft::new(request, &app.defaults, known)?;
+        // The folder of a conversation may have been replaced since it was stored.
+        let folder = folders::allowed(app, caller, &draft.folder())?;
+        let config = &app.runner.config;
+        let mut incoming = draft.incoming(self.hub, config, target, folder).await?;
+        incoming.request.roots = folders::roots(app, caller);
+        incoming.queue_limit = Some(app.options.max_queued);
+        Ok(incoming)
+    }
+
+    /// Takes a place for the stream that the request wants. If there is none, the message is not
+    /// accepted.
     pub(super) fn place(&self) -> Result<Option<WatcherPlace>> {
         let streams = wants_events(self.headers);
         let place = streams.then(|| events::place(self.app, self.caller));
         place.transpose()
     }
 
-    /// Hands the turn to the queue, and answers as the request asks: with a stream if it has a place.
+    /// Hands the turn to the queue, and answers as the request wants: with a stream if it has a
+    /// place.
     pub(super) async fn answer(
         &self,
         accepted: Accepted,
@@ -144,12 +167,12 @@ impl Sending<'_> {
         if let Some(place) = place {
             let after = if replayed { 0 } else { before };
             let (app, caller) = (self.app, self.caller);
-            return Ok(events::of_turn(app, caller, place, (c, turn), after));
+            return Ok(events::of_turn(app, caller, place, (c, turn), after, None));
         }
         if self.waiting.wait {
             let view = until_rest(self.app, self.caller, self.hub, turn).await?;
-            // Nothing was run and nothing kept: whoever waited for it is told so.
-            return match Failure::held_back(&view) {
+            // Nothing ran and nothing was kept: the waiting caller gets the reason.
+            return match CommandError::held_back(&view) {
                 Some(failure) if failure.code != codes::CANCELLED.word => Err(Refusal(failure)),
                 Some(_) | None => Ok(Json(view).into_response()),
             };
@@ -164,9 +187,9 @@ impl Sending<'_> {
     }
 }
 
-fn no_place() -> Failure {
+fn no_place() -> CommandError {
     let text = "as many agents run as the daemon allows; this message was not kept";
-    Failure::new(codes::RATE_LIMITED, text).try_this(
+    CommandError::new(codes::RATE_LIMITED, text).try_this(
         "the same later, or with --if-busy wait; [serve] max_running in the daemon's configuration",
     )
 }
@@ -175,7 +198,7 @@ fn traceparent(headers: &HeaderMap) -> Option<String> {
     TurnRequest::well_formed_trace(headers.get("traceparent")?.to_str().ok()?)
 }
 
-/// Header, field and flag are one key.
+/// Returns the idempotency key of a request. Header, field and flag mean the same key.
 fn one_key(headers: &HeaderMap, field: Option<String>) -> Result<Option<String>> {
     let header = headers.get("idempotency-key");
     let header = header.map(|value| {
@@ -196,7 +219,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// The turn when it has ended, or waits for somebody.
+/// Waits until the turn has ended, or waits for a person.
 pub(super) async fn until_rest(
     app: &App,
     caller: &Caller,
@@ -213,13 +236,13 @@ pub(super) async fn until_rest(
         }
         tokio::select! {
             changed = head.changed() => if changed.is_err() { return Ok(view) },
-            // A store that is gone tells nothing new: the caller gets its error.
+            // A store that is gone sends no news: the caller gets its error.
             () = tokio::time::sleep(LOOK_AGAIN) => {}
             () = &mut void => return Err(Refusal::unauthorized(
                 "the token was revoked or has expired while the turn was waited for; the turn continues",
             )),
             () = ends(&mut ending) => {
-                return Err(Refusal(Failure::unavailable(
+                return Err(Refusal(CommandError::unavailable(
                     "the daemon is about to end; the turn goes on",
                 )
                 .try_this(format!("GET /api/turns/{turn}"))));
@@ -229,5 +252,6 @@ pub(super) async fn until_rest(
 }
 
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
-    one_key(headers, None)?.as_deref().map(key).transpose()
+    let key = one_key(headers, None)?;
+    Ok(key.as_deref().map(fields::key).transpose()?)
 }

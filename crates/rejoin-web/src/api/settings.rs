@@ -1,24 +1,23 @@
-//! What belongs to a conversation besides its history, changed.
+//! Handler for changes to the settings of a conversation.
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use rejoin_core::AgentName;
-use rejoin_hub::{Changed, Continues, ConversationView, Doing, Wish};
+use rejoin_hub::{ChangeMode, Changed, Continues, ConversationView, Setting, fields};
 use rejoin_store::Conversation;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::find;
-use crate::asked::{agent_name, key, mode, must_be_enabled, scope, title};
 use crate::extract::{Body, Dry, Params};
 use crate::folders;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
 
-/// What is to be otherwise; what is not named stays.
+/// Settings to change; a setting that is not named stays.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChangeBody {
@@ -31,22 +30,22 @@ pub(super) struct ChangeBody {
     scope: Option<String>,
     /// False: no turn of it resumes.
     resume: Option<bool>,
-    /// What a message does that finds it idle: `auto`, `ask` or `never`.
+    /// Effect of a message on an idle conversation: `auto`, `ask` or `never`.
     #[serde(rename = "continue")]
     continues: Option<String>,
-    /// Of its agent; empty: the agent's own choice.
+    /// Model of the conversation's agent; empty: the agent's own choice.
     model: Option<String>,
-    /// Of its agent.
+    /// Allowed tools of the conversation's agent.
     tools: Option<Vec<String>>,
-    /// Of its agent.
+    /// Denied tools of the conversation's agent.
     deny_tools: Option<Vec<String>>,
-    /// Of other agents, by their names.
+    /// Settings of other agents, by name.
     #[serde(default)]
     agents: BTreeMap<String, AgentBody>,
     archived: Option<bool>,
 }
 
-/// What belongs to a conversation and one agent.
+/// Settings of an agent in a conversation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentBody {
@@ -63,24 +62,24 @@ pub(super) struct AgentBody {
 #[serde(untagged)]
 enum Tools {
     These(Vec<String>),
-    /// Whatever the agent has.
+    /// Null: the agent's own tools.
     Own(()),
 }
 
-/// Null is something else than nothing.
+/// Tells null from a missing field.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-/// What a change came to.
+/// The result of a change.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ChangedView {
     conversation: ConversationView,
-    /// None: only put away, or taken out again.
+    /// Changed history; none: the conversation was only archived, or taken out of the archive.
     changed: Option<Changed>,
 }
 
-/// Change what belongs to a conversation
+/// Change settings of a conversation
 #[utoipa::path(
     patch, path = "/api/conversations/{id}", operation_id = "changeConversation", tag = "conversations",
     params(("id" = String, Path, description = "Id, handle or key"), Dry),
@@ -98,17 +97,17 @@ pub(super) async fn change(
 ) -> Result<Json<ChangedView>> {
     let hub = app.hub(&caller);
     let found = find::conversation(&hub, &id).await?;
-    let wishes = wishes(&app, &caller, &found, &body)?;
+    let settings = settings(&app, &caller, &found, &body)?;
     let mut changed = None;
-    if !wishes.is_empty() {
-        let kind = match wishes.as_slice() {
-            [Wish::Title(_)] => "rename",
+    if !settings.is_empty() {
+        let kind = match settings.as_slice() {
+            [Setting::Title(_)] => "rename",
             _ => "set",
         };
-        changed = Some(hub.set(found.id, kind, &wishes, dry.doing()).await?);
+        changed = Some(hub.set(found.id, kind, &settings, dry.doing()).await?);
     }
     if let Some(away) = body.archived
-        && dry.doing() == Doing::Now
+        && dry.doing() == ChangeMode::Now
     {
         hub.archive(found.id, away).await?;
     }
@@ -120,35 +119,40 @@ pub(super) async fn change(
     }))
 }
 
-fn wishes(app: &App, caller: &Caller, c: &Conversation, body: &ChangeBody) -> Result<Vec<Wish>> {
-    let mut wishes = vec![];
+fn settings(
+    app: &App,
+    caller: &Caller,
+    c: &Conversation,
+    body: &ChangeBody,
+) -> Result<Vec<Setting>> {
+    let mut settings = vec![];
     if let Some(text) = &body.title {
-        wishes.push(Wish::Title(title(text)?));
+        settings.push(Setting::Title(fields::title(text)?));
     }
     if let Some(text) = &body.key {
-        let some = (!text.is_empty()).then(|| key(text)).transpose()?;
-        wishes.push(Wish::Key(some));
+        let some = (!text.is_empty()).then(|| fields::key(text)).transpose()?;
+        settings.push(Setting::Key(some));
     }
-    let agent = body.agent.as_deref().map(agent_name).transpose()?;
+    let agent = body.agent.as_deref().map(fields::agent).transpose()?;
     if let Some(agent) = &agent {
         known(app, agent)?;
-        must_be_enabled(app, agent)?;
-        wishes.push(Wish::Agent(agent.clone()));
+        app.defaults.check_enabled(agent)?;
+        settings.push(Setting::Agent(agent.clone()));
     }
     if let Some(dir) = &body.workdir {
-        wishes.push(Wish::Workdir(folders::allowed(app, caller, dir)?));
+        settings.push(Setting::Workdir(folders::allowed(app, caller, dir)?));
     }
     if let Some(text) = &body.permission {
-        wishes.push(Wish::Permission(mode(text)?));
+        settings.push(Setting::Permission(fields::permission(text)?));
     }
     if let Some(text) = &body.scope {
-        wishes.push(Wish::Scope(scope(text)?));
+        settings.push(Setting::Scope(fields::scope(text)?));
     }
     if let Some(resume) = body.resume {
-        wishes.push(Wish::Fresh(!resume));
+        settings.push(Setting::Fresh(!resume));
     }
     if let Some(text) = &body.continues {
-        wishes.push(Wish::Continues(match text.as_str() {
+        settings.push(Setting::Continues(match text.as_str() {
             "auto" => Continues::Auto,
             "ask" => Continues::Ask,
             "never" => Continues::Never,
@@ -158,33 +162,33 @@ fn wishes(app: &App, caller: &Caller, c: &Conversation, body: &ChangeBody) -> Re
     let of = agent.unwrap_or_else(|| c.agent.clone());
     if let Some(model) = &body.model {
         let some = (!model.is_empty()).then(|| model.clone());
-        wishes.push(Wish::Model(of.clone(), some));
+        settings.push(Setting::Model(of.clone(), some));
     }
     if let Some(tools) = &body.tools {
-        wishes.push(Wish::Tools(of.clone(), Some(tools.clone())));
+        settings.push(Setting::Tools(of.clone(), Some(tools.clone())));
     }
     if let Some(tools) = &body.deny_tools {
-        wishes.push(Wish::DenyTools(of, tools.clone()));
+        settings.push(Setting::DenyTools(of, tools.clone()));
     }
     for (name, body) in &body.agents {
-        let agent = agent_name(name)?;
+        let agent = fields::agent(name)?;
         known(app, &agent)?;
         if let Some(model) = &body.model {
             let some = (!model.is_empty()).then(|| model.clone());
-            wishes.push(Wish::Model(agent.clone(), some));
+            settings.push(Setting::Model(agent.clone(), some));
         }
         if let Some(tools) = &body.tools {
             let tools = match tools {
                 Tools::These(tools) => Some(tools.clone()),
                 Tools::Own(()) => None,
             };
-            wishes.push(Wish::Tools(agent.clone(), tools));
+            settings.push(Setting::Tools(agent.clone(), tools));
         }
         if let Some(tools) = &body.deny_tools {
-            wishes.push(Wish::DenyTools(agent, tools.clone()));
+            settings.push(Setting::DenyTools(agent, tools.clone()));
         }
     }
-    Ok(wishes)
+    Ok(settings)
 }
 
 fn known(app: &App, agent: &AgentName) -> Result<()> {

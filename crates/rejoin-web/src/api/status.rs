@@ -1,4 +1,4 @@
-//! Is it there, is it ready, and what does it count.
+//! Handlers for health, readiness and metrics.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -8,13 +8,13 @@ use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
 use crate::state::App;
 
-/// The process is there
+/// Report that the process runs
 #[utoipa::path(get, path = "/healthz", operation_id = "healthy", tag = "status", security(()), responses((status = 200, body = String)))]
 pub(super) async fn healthy() -> &'static str {
     "ok\n"
 }
 
-/// The store can be read and written; else the reason
+/// Report that the store can be read and written, or the reason
 #[utoipa::path(
     get, path = "/readyz", operation_id = "ready", tag = "status", security(()),
     responses((status = 200, body = String), (status = 503, body = String))
@@ -33,21 +33,21 @@ pub(super) async fn ready(State(app): State<App>) -> (StatusCode, String) {
     }
 }
 
-/// Figures for Prometheus
+/// Export metrics for Prometheus
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "status",
     responses((status = 200, content_type = "text/plain", body = String))
 )]
 pub(super) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Response> {
-    // They count the conversations of all namespaces.
+    // The figures cover the conversations of all namespaces.
     if !caller.namespace.is_empty() {
         return Err(Refusal::forbidden(
             "figures are for tokens of the namespace without a name",
         ));
     }
     let hub = &app.runner.hub;
-    let tally = hub.store.read().await?.tally(hub.clock.now()).await?;
-    let page = (app.metrics).page(&tally, app.gate.watching(), app.queue.working());
+    let stats = hub.store.read().await?.stats(hub.clock.now()).await?;
+    let page = (app.metrics).page(&stats, app.gate.watching(), app.queue.working());
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], page).into_response())
 }

@@ -1,16 +1,15 @@
-//! Tokens, for whoever may give them out.
+//! Handlers for tokens, for callers that may create them.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use rejoin_core::PermissionMode;
-use rejoin_hub::{Beyond, NewTokenView, TokenView, TokenWish};
+use rejoin_hub::{LimitedPart, NewTokenView, TokenRequest, TokenView, fields};
 use rejoin_store::TokenScope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::send::idempotency_key;
-use crate::asked::mode;
 use crate::extract::Body;
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
@@ -22,7 +21,7 @@ pub(super) struct TokenBody {
     name: String,
     /// `read`, `send` or `admin`; default: `send`. `runner` is reserved for runners on other machines and refused.
     scope: Option<String>,
-    /// None: the caller's own.
+    /// Namespace of the token; none: the caller's own.
     namespace: Option<String>,
     /// In seconds from now; none: never.
     expires_in_s: Option<u32>,
@@ -31,7 +30,7 @@ pub(super) struct TokenBody {
     max_permission: Option<String>,
 }
 
-/// Make a token; it is shown this once
+/// Create a token; its text is shown only once
 #[utoipa::path(
     post, path = "/api/tokens", operation_id = "createToken", tag = "tokens",
     params(("Idempotency-Key" = Option<String>, Header)),
@@ -49,12 +48,16 @@ pub(super) async fn create(
     may_give_out(&caller)?;
     let key = idempotency_key(&headers)?;
     let scope = body.scope.as_deref().unwrap_or("send");
-    let asked = body.max_permission.as_deref().map(mode).transpose()?;
+    let asked = body
+        .max_permission
+        .as_deref()
+        .map(fields::permission)
+        .transpose()?;
     if let Some(asked) = asked {
-        app.hub(&caller).may(Beyond::Token, asked)?;
+        app.hub(&caller).may(LimitedPart::Token, asked)?;
     }
     let lower = |own: &PermissionMode| app.options.max_permission.exceeds(*own);
-    let wish = TokenWish {
+    let request = TokenRequest {
         name: body.name,
         scope: scope.parse().map_err(Refusal::usage)?,
         namespace: body
@@ -64,7 +67,7 @@ pub(super) async fn create(
         max_permission: asked.or(caller.ceiling.filter(lower)),
         secret: key.map(|key| app.secrets.of(&caller.name, &key)),
     };
-    let made = app.runner.hub.create_token(&wish).await?;
+    let made = app.runner.hub.create_token(&request).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
@@ -73,7 +76,7 @@ pub(super) struct Tokens {
     tokens: Vec<TokenView>,
 }
 
-/// List tokens, without what is secret of them
+/// List tokens, without their secrets
 #[utoipa::path(
     get, path = "/api/tokens", operation_id = "listTokens", tag = "tokens",
     responses(
@@ -104,7 +107,8 @@ pub(super) async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whoever is held to a namespace does not give out keys to others.
+/// Checks that the caller may create tokens. A caller that is limited to a namespace must not
+/// create tokens for others.
 fn may_give_out(caller: &Caller) -> Result<()> {
     caller.must(TokenScope::Admin)?;
     if caller.namespace.is_empty() {

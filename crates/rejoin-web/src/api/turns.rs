@@ -1,4 +1,4 @@
-//! Turns: looked at, and stopped.
+//! Handlers for turns: show, explain, follow, cancel.
 
 use std::time::Duration;
 
@@ -6,10 +6,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use rejoin_hub::{ExplainView, TurnView};
-use rejoin_runner::failure::Failure;
-use serde::Serialize;
-use utoipa::ToSchema;
+use rejoin_errors::CommandError;
+use rejoin_hub::{ChainView, ExplainView, TurnView};
 
 use super::events;
 use super::find;
@@ -19,10 +17,10 @@ use crate::guard::Caller;
 use crate::problem::{Problem, Refusal, Result};
 use crate::state::App;
 
-/// So long is waited for a turn that was told to stop.
+/// Time to wait for a cancelled turn to end.
 const STOPS_WITHIN: Duration = Duration::from_mins(1);
 
-/// A turn as it stands
+/// Show a turn
 #[utoipa::path(
     get, path = "/api/turns/{id}", operation_id = "showTurn", tag = "turns",
     params(("id" = String, Path)),
@@ -37,10 +35,10 @@ pub(super) async fn show(
 ) -> Result<Json<TurnView>> {
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
-    Ok(Json(hub.turn_view(turn.id).await?))
+    Ok(Json(hub.turn_view_as_of(turn.id).await?))
 }
 
-/// Why a turn went as it did
+/// Explain the verdict of a turn
 #[utoipa::path(
     get, path = "/api/turns/{id}/explain", operation_id = "explainTurn", tag = "turns",
     params(("id" = String, Path)),
@@ -58,7 +56,7 @@ pub(super) async fn explain(
     Ok(Json(hub.explain(turn.id).await?))
 }
 
-/// What happens in a turn, from its beginning until it has ended
+/// Stream the events of a turn, from its start to its end
 #[utoipa::path(
     get, path = "/api/turns/{id}/events", operation_id = "turnEvents", tag = "events",
     params(("id" = String, Path), events::After, ("Last-Event-ID" = Option<i64>, Header)),
@@ -75,51 +73,45 @@ pub(super) async fn events(
 ) -> Result<Response> {
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
+    let types = events::types(after.types.as_deref())?;
     let place = events::place(&app, &caller)?;
     let after = match events::since(&headers, &after)? {
         Some(after) if after > 0 => after,
-        // What other turns did before is not read for it.
+        // Events of earlier turns are not read.
         Some(_) | None => {
-            let first = hub.store.read().await?.events_of(turn.id, 0, 1).await?;
+            let first = hub
+                .store
+                .read()
+                .await?
+                .events()
+                .of_turn(turn.id, 0, 1)
+                .await?;
             first.first().map_or(0, |row| row.seq - 1)
         }
     };
     let turn = (turn.conversation, turn.id);
-    Ok(events::of_turn(&app, &caller, place, turn, after))
+    Ok(events::of_turn(&app, &caller, place, turn, after, types))
 }
 
-/// The chain of a turn. This version links no turns, so it holds one.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Chain {
-    /// The turn that was asked for, alone.
-    turns: Vec<TurnView>,
-    /// Cost of that turn; null if unknown.
-    cost_usd: Option<f64>,
-}
-
-/// Show the chain of a turn: in this version the turn alone, because nothing escalates
+/// Show the chain of a turn: the turns linked by climbs, root first
 #[utoipa::path(
     get, path = "/api/turns/{id}/chain", operation_id = "showChain", tag = "turns",
     params(("id" = String, Path)),
     responses(
-        (status = 200, body = Chain),
+        (status = 200, body = ChainView),
     )
 )]
 pub(super) async fn chain(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Chain>> {
+) -> Result<Json<ChainView>> {
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
-    let view = hub.turn_view(turn.id).await?;
-    Ok(Json(Chain {
-        cost_usd: view.cost_usd,
-        turns: vec![view],
-    }))
+    Ok(Json(hub.chain(&turn).await?))
 }
 
-/// Stop a turn; one that is still in the queue is withdrawn, and of one that has ended the processes that it kept are ended
+/// Stop a turn, withdraw a queued one, or end the processes that an ended one kept
 #[utoipa::path(
     post, path = "/api/turns/{id}/cancel", operation_id = "cancelTurn", tag = "turns",
     params(("id" = String, Path)),
@@ -141,7 +133,7 @@ pub(super) async fn cancel(
         }
         let text = format!("the turn has ended already: {}", turn.status);
         return Err(Refusal(
-            Failure::conflict(text).try_this(format!("GET /api/turns/{}", turn.id)),
+            CommandError::conflict(text).try_this(format!("GET /api/turns/{}", turn.id)),
         ));
     }
     if !hub.cancel_queued(turn.id).await? {
@@ -150,7 +142,7 @@ pub(super) async fn cancel(
         app.queue.take(turn.conversation);
     }
     app.runner.wake.send_modify(|n| *n += 1);
-    // A turn that waits for somebody does not any more.
+    // The turn may still be `waiting` for a moment.
     let ended = async {
         loop {
             let view = until_rest(&app, &caller, &hub, turn.id).await?;
@@ -164,7 +156,7 @@ pub(super) async fn cancel(
     match tokio::time::timeout(within, ended).await {
         Ok(view) => view.map(Json),
         Err(_) => Err(Refusal(
-            Failure::unavailable("the turn was told to stop and has not ended yet")
+            CommandError::unavailable("the turn was told to stop and has not ended yet")
                 .try_this(format!("GET /api/turns/{}", turn.id)),
         )),
     }

@@ -1,0 +1,116 @@
+//! Questions of agents as forms, and answers of forms.
+
+use std::collections::BTreeMap;
+
+use rejoin_core::{QuestionItem, QuestionKind, TurnId};
+use rejoin_hub::QuestionView;
+use serde_json::{Value, json};
+
+use super::form::Fields;
+use super::html::{cut, plain};
+
+/// Longest input of a call that is shown, in characters.
+const INPUT: usize = 6_000;
+
+/// Question as a form.
+pub(super) struct QuestionForm {
+    pub(super) turn: String,
+    pub(super) id: String,
+    pub(super) approval: bool,
+    pub(super) title: String,
+    /// Command, file or input to approve.
+    pub(super) subject: String,
+    pub(super) items: Vec<QuestionItem>,
+}
+
+/// Builds the form of a question.
+pub(super) fn form(turn: TurnId, question: &QuestionView) -> QuestionForm {
+    let approval = question.kind == QuestionKind::Approval;
+    QuestionForm {
+        turn: turn.to_string(),
+        id: question.id.to_string(),
+        approval,
+        title: match (approval, command(&question.input)) {
+            (true, Some(_)) => "Run this command?".into(),
+            (true, None) => format!("Allow {}?", plain(&question.tool)),
+            (false, _) if question.questions.len() == 1 => "A question".into(),
+            (false, _) => format!("{} questions", question.questions.len()),
+        },
+        subject: if approval {
+            subject(question)
+        } else {
+            String::new()
+        },
+        items: question.questions.iter().map(shown).collect(),
+    }
+}
+
+fn shown(item: &QuestionItem) -> QuestionItem {
+    let mut item = item.clone();
+    item.text = plain(&item.text);
+    for option in &mut item.options {
+        option.description = plain(&option.description);
+    }
+    item
+}
+
+/// Returns one line that says what a question is about.
+pub(super) fn title_of(question: &QuestionView) -> String {
+    match question.kind {
+        QuestionKind::Approval => {
+            let subject = subject(question);
+            let line = subject.lines().next().unwrap_or_default();
+            format!("allow {} {}?", plain(&question.tool), cut(line, 80))
+        }
+        QuestionKind::Question => {
+            let text = question.questions.first().map(|item| plain(&item.text));
+            text.unwrap_or_else(|| "asks a question".into())
+        }
+    }
+}
+
+fn command(input: &Value) -> Option<String> {
+    match &input["command"] {
+        Value::String(command) => Some(command.clone()),
+        Value::Array(words) => Some(
+            words
+                .iter()
+                .filter_map(Value::as_str)
+                .collect::<Vec<_>>()
+                .join(" "),
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+/// Returns the call to approve: a command, or the whole input.
+fn subject(question: &QuestionView) -> String {
+    let text = command(&question.input)
+        .unwrap_or_else(|| serde_json::to_string_pretty(&question.input).unwrap_or_default());
+    plain(&cut(&text, INPUT))
+}
+
+/// Returns the body of an answer: a decision, or the chosen options with own words.
+pub(super) fn answer(fields: &Fields) -> Value {
+    let mut body = json!({"question_id": fields.get("question_id")});
+    if let Some(decision) = fields.get("decision") {
+        body["decision"] = json!(decision);
+        if decision == "deny" {
+            body["message"] = json!(fields.some("message"));
+        }
+        return body;
+    }
+    let mut answers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (id, label) in fields.under("answer.") {
+        if !label.is_empty() {
+            answers.entry(id).or_default().push(label);
+        }
+    }
+    for (id, words) in fields.under("words.") {
+        if !words.trim().is_empty() {
+            answers.insert(id, vec![words.trim()]);
+        }
+    }
+    body["answers"] = json!(answers);
+    body
+}
