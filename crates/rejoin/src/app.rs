@@ -1,17 +1,19 @@
 //! Wires configuration, store, hub and runner together for one command.
 
+use std::cell::OnceCell;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rejoin_hub::{Clock, Hub, TurnRequest};
+use rejoin_hub::{Clock, Hub, TurnRequest, fields};
+use rejoin_runner::send::Defaults;
 use rejoin_runner::{Asks, Error as RunnerError, Runner, RunnerConfig, WallConfig};
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::must_not_be_deleted;
 use crate::config::{Ask, Config, user_folder};
-use crate::failure::{Failure, Result, codes};
 use crate::output::Output;
-use crate::store_at::StoreAt;
+use crate::store_url::StoreUrl;
+use rejoin_errors::{CommandError, Result, codes};
 
 /// Everything a command needs.
 pub(crate) struct App {
@@ -20,22 +22,57 @@ pub(crate) struct App {
     pub(crate) runner: Runner,
     /// The folder the command was given in.
     pub(crate) here: PathBuf,
-    /// What was given with `--config`.
+    /// The file given with `--config`.
     pub(crate) config_file: Option<PathBuf>,
 }
 
+/// The options that every command takes, and the configuration that they select.
+pub(crate) struct Invocation {
+    pub(crate) out: Output,
+    /// The hub given with `--hub`.
+    pub(crate) hub: Option<String>,
+    /// The file given with `--config`.
+    pub(crate) config_file: Option<PathBuf>,
+    config: OnceCell<Config>,
+}
+
+impl Invocation {
+    pub(crate) fn new(out: Output, hub: Option<String>, config_file: Option<PathBuf>) -> Self {
+        Self {
+            out,
+            hub,
+            config_file,
+            config: OnceCell::new(),
+        }
+    }
+
+    pub(crate) fn config_file(&self) -> Option<&Path> {
+        self.config_file.as_deref()
+    }
+
+    /// Returns the configuration, which is read once for a command.
+    pub(crate) fn config(&self) -> Result<&Config> {
+        if let Some(config) = self.config.get() {
+            return Ok(config);
+        }
+        let config = Config::load(self.config_file(), &here()?)?;
+        Ok(self.config.get_or_init(|| config))
+    }
+}
+
 impl App {
-    pub(crate) async fn open(out: Output, config_file: Option<&Path>) -> Result<Self> {
+    pub(crate) async fn open(invocation: &Invocation) -> Result<Self> {
         must_not_be_a_turn()?;
         let here = here()?;
-        let config = Config::load(config_file, &here)?;
+        let (out, config) = (invocation.out, invocation.config()?.clone());
         if let Some(untrusted) = config.untrusted.as_ref().filter(|u| u.names_store) {
             return Err(untrusted.failure());
         }
         let home = data_home()?;
         let mut app = Self::open_at(out, config, home, here, std::env::vars_os()).await?;
         app.settle_what_was_left().await?;
-        app.config_file = config_file.and_then(|f| std::path::absolute(f).ok());
+        app.config_file =
+            (invocation.config_file.as_ref()).and_then(|f| std::path::absolute(f).ok());
         app.runner.config.asks = match app.config.ask {
             Ask::Terminal if crate::cli::person_is_here(out) => Asks::Somebody,
             Ask::Terminal | Ask::Never => Asks::Nobody,
@@ -45,13 +82,9 @@ impl App {
     }
 
     /// On a store of its own in that folder, whatever the configuration says of stores.
-    pub(crate) async fn open_private(
-        out: Output,
-        config_file: Option<&Path>,
-        home: PathBuf,
-    ) -> Result<Self> {
+    pub(crate) async fn open_private(invocation: &Invocation, home: PathBuf) -> Result<Self> {
         let here = here()?;
-        let mut config = Config::load(config_file, &here)?;
+        let (out, mut config) = (invocation.out, invocation.config()?.clone());
         config.database_url = None;
         config.snapshots = config.snapshots.travelling();
         let app = Self::open_at(out, config, home, here, std::env::vars_os()).await?;
@@ -60,13 +93,11 @@ impl App {
     }
 
     /// For a daemon: what was left is seen to while it serves already.
-    pub(crate) async fn open_to_serve(out: Output, config_file: Option<&Path>) -> Result<Self> {
+    pub(crate) async fn open_to_serve(invocation: &Invocation) -> Result<Self> {
         must_not_be_a_turn()?;
         let here = here()?;
-        let config = Config::load(config_file, &here)?;
-        if let Some(untrusted) = &config.untrusted {
-            return Err(untrusted.failure());
-        }
+        let (out, config) = (invocation.out, invocation.config()?.clone());
+        config.must_be_trusted()?;
         config.logs.write(LevelFilter::INFO);
         let app = Self::open_at(out, config, data_home()?, here, std::env::vars_os()).await?;
         app.runner.hub.store.stays_open().await;
@@ -97,7 +128,7 @@ impl App {
     ) -> Result<Self> {
         config.logs.write(LevelFilter::OFF);
         make_home(&home)?;
-        let store = StoreAt::named(&home, config.database_url.as_deref())?;
+        let store = StoreUrl::named(&home, config.database_url.as_deref())?;
         must_not_be_deleted(out, &home, &store).await?;
         let store = store.open().await?;
         let machine = nix_hostname();
@@ -138,33 +169,36 @@ impl App {
         })
     }
 
-    /// What every turn asks for by configuration.
+    /// The request of a turn as the configuration fills it in.
     pub(crate) fn base_request(&self) -> TurnRequest {
         TurnRequest {
-            context_threshold: self.config.context_threshold,
-            breaker: self.config.breaker,
-            model_change: self.config.model_change,
-            after_compaction: self.config.after_compaction,
+            policy: self.config.policy,
             traceparent: crate::traces::parent(),
             ..TurnRequest::default()
         }
+    }
+
+    /// Returns the configured defaults for fields that a message leaves out.
+    pub(crate) fn defaults(&self) -> Result<Defaults> {
+        Ok(Defaults {
+            agent: fields::agent(&self.config.default_agent)?,
+            scope: self.config.scope,
+            permission: self.config.permission,
+            models: self.config.models.clone(),
+            disabled: self.config.disabled.clone(),
+            request: self.base_request(),
+            tiers: self.config.tiers.clone(),
+            here: self.here.clone(),
+        })
     }
 
     pub(crate) fn hub(&self) -> &Hub {
         &self.runner.hub
     }
 
-    /// Where `last` looks: this folder, then the root of its checkout.
+    /// Folders in which `last` looks: this one, then the root of its checkout.
     pub(crate) fn folders(&self) -> Vec<String> {
         folders(&self.here)
-    }
-
-    /// A repository's file must not choose what is run.
-    pub(crate) fn must_be_trusted(&self) -> Result<()> {
-        match &self.config.untrusted {
-            Some(untrusted) => Err(untrusted.failure()),
-            None => Ok(()),
-        }
     }
 
     /// For commands that run nothing: they go on without these keys, and say so.
@@ -184,7 +218,7 @@ impl App {
 fn must_not_be_a_turn() -> Result<()> {
     match rejoin_runner::descent::own_turn() {
         None => Ok(()),
-        Some(_) => Err(Failure::new(
+        Some(_) => Err(CommandError::new(
             codes::FORBIDDEN,
             "this is a process of a turn: the store is for its user, not for agents",
         )
@@ -206,7 +240,7 @@ pub(crate) fn folders(here: &Path) -> Vec<String> {
 /// The folder the command was given in.
 pub(crate) fn here() -> Result<PathBuf> {
     std::env::current_dir()
-        .map_err(|e| Failure::usage(format!("the current folder cannot be used: {e}")))
+        .map_err(|e| CommandError::usage(format!("the current folder cannot be used: {e}")))
 }
 
 /// Folders that are kept from agents: data, also of a store that is not the user's own, and configuration.
@@ -228,7 +262,7 @@ pub(crate) fn make_home(home: &Path) -> Result<()> {
         .mode(0o700)
         .create(home)
         .map_err(|e| {
-            Failure::unavailable(format!("{} cannot be made: {e}", home.display()))
+            CommandError::unavailable(format!("{} cannot be made: {e}", home.display()))
                 .try_this("export REJOIN_HOME=/a/folder/you/can/write")
         })
 }
@@ -240,14 +274,15 @@ pub(crate) fn data_home() -> Result<PathBuf> {
             .filter(|p| !p.as_os_str().is_empty())
     };
     if let Some(home) = var("REJOIN_HOME") {
-        return std::path::absolute(&home).map_err(|e| Failure::usage(format!("REJOIN_HOME: {e}")));
+        return std::path::absolute(&home)
+            .map_err(|e| CommandError::usage(format!("REJOIN_HOME: {e}")));
     }
     var("XDG_DATA_HOME")
         .filter(|p| p.is_absolute())
         .or_else(|| Some(var("HOME")?.join(".local/share")))
         .map(|base| base.join("rejoin"))
         .ok_or_else(|| {
-            Failure::usage("neither REJOIN_HOME nor HOME is set")
+            CommandError::usage("neither REJOIN_HOME nor HOME is set")
                 .try_this("export REJOIN_HOME=/some/folder")
         })
 }

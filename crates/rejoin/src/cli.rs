@@ -1,80 +1,92 @@
-//! The command line: one file per verb.
+//! The command line: a file per command. A new command is a file with its `mod` line and a line in [`COMMANDS`].
 
 mod adopt;
 mod answer;
 mod archive;
+mod chain;
 mod change;
+mod chat;
+mod command;
 mod completions;
 mod config;
 mod confirm;
+mod costs;
 mod delete;
 mod demo;
 mod dialog;
+mod diff;
 mod doctor;
 mod edit;
+mod escalate;
+mod events;
 mod explain;
 mod export;
 mod follow;
 mod fork;
 mod help;
+mod hold;
 mod home;
 mod import;
 mod inbox;
 mod list;
-mod live;
 mod login;
 mod logout;
 mod man;
 mod merge;
 mod model_server;
+mod models;
 mod open;
-mod outcome;
+mod pair;
+mod parse;
+mod progress_view;
+mod prompt;
+mod proving;
 mod question;
-mod reach;
-mod read;
+mod reference;
 mod rename;
+mod report;
 mod reset;
 mod retry;
+mod routing;
 mod search;
-mod send;
+mod seen;
+pub(crate) mod send;
 mod serve;
 mod set;
+mod share;
 mod show;
 mod snapshot;
 mod sweep;
-mod there;
+mod text_editor;
+mod tiers;
 mod token;
 mod truncate;
 mod trust;
+mod typed_lines;
 mod undo;
+mod verdict_line;
 mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::Args;
 
-use crate::app::App;
-use crate::at::At;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::app::{App, Invocation};
+use crate::hub_client::HubClient;
+use crate::output::{self, Colors, Output};
 use crate::traces::Traces;
-pub(crate) use reach::must_not_be_deleted;
-use reach::{Reach, carried_out_by};
+use command::{Entry, Task, TrustCheck, Work};
+use home::HomeArgs;
+use parse::CommandLine;
+use rejoin_errors::{CommandError, Result};
+use routing::Target;
+pub(crate) use routing::must_not_be_deleted;
 
+pub(crate) use doctor::agents_page;
 pub(crate) use import::refused as refused_import;
 pub(crate) use send::folder_text;
 pub(crate) use serve::SOCKET;
-
-/// Keep a conversation with a coding agent going, whatever happens underneath
-#[derive(Debug, Parser)]
-#[command(name = "rejoin", version, max_term_width = 100)]
-struct Cli {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Option<Command>,
-}
 
 #[derive(Debug, Clone, Args)]
 struct Global {
@@ -84,10 +96,19 @@ struct Global {
     /// Print the answer and errors only
     #[arg(short, long, global = true, hide_short_help = true)]
     quiet: bool,
+    /// Colours: auto, always, never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    color: Colors,
     /// Use this configuration file instead of your own
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     config: Option<PathBuf>,
-    /// Talk to this daemon, or to `none`
+    /// Use this daemon, or `none`
     #[arg(
         long,
         global = true,
@@ -97,87 +118,85 @@ struct Global {
     hub: Option<String>,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Demo(demo::DemoArgs),
-    Send(send::SendArgs),
-    Reply(send::ReplyArgs),
-    Open(open::OpenArgs),
-    Watch(watch::WatchArgs),
-    Wait(watch::WaitArgs),
-    Cancel(watch::CancelArgs),
-    Inbox(inbox::InboxArgs),
-    Answer(answer::AnswerArgs),
-    #[command(hide = true)]
-    RunTurn(watch::RunTurnArgs),
-    List(list::ListArgs),
-    Show(show::ShowArgs),
-    Explain(explain::ExplainArgs),
-    Search(search::SearchArgs),
-    Adopt(adopt::AdoptArgs),
-    Export(export::ExportArgs),
-    Import(import::ImportArgs),
-    Edit(edit::EditArgs),
-    Truncate(truncate::TruncateArgs),
-    Retry(retry::RetryArgs),
-    Fork(fork::ForkArgs),
-    Merge(merge::MergeArgs),
-    Undo(undo::UndoArgs),
-    Reset(reset::ResetArgs),
-    Set(set::SetArgs),
-    Rename(rename::RenameArgs),
-    Snapshot(snapshot::SnapshotArgs),
-    Sweep(sweep::SweepArgs),
-    Serve(serve::ServeArgs),
-    Token(token::TokenArgs),
-    Login(login::LoginArgs),
-    Logout(logout::LogoutArgs),
-    Archive(archive::ArchiveArgs),
-    Delete(delete::DeleteArgs),
-    Doctor(doctor::DoctorArgs),
-    Config(config::ConfigArgs),
-    Trust(trust::TrustArgs),
-    Completions(completions::CompletionsArgs),
-    ModelServer(model_server::ModelServerArgs),
-    #[command(hide = true)]
-    Man(man::ManArgs),
-}
+/// All commands, in the order of the help page.
+const COMMANDS: &[Entry] = &[
+    Entry::of::<send::SendArgs>(),
+    Entry::of::<send::ReplyArgs>(),
+    Entry::of::<chat::ChatArgs>(),
+    Entry::of::<open::OpenArgs>(),
+    Entry::of::<watch::WatchArgs>(),
+    Entry::of::<watch::WaitArgs>(),
+    Entry::of::<watch::CancelArgs>(),
+    Entry::of::<inbox::InboxArgs>(),
+    Entry::of::<answer::AnswerArgs>(),
+    Entry::of::<escalate::EscalateArgs>(),
+    Entry::of::<adopt::AdoptArgs>(),
+    Entry::of::<export::ExportArgs>(),
+    Entry::of::<import::ImportArgs>(),
+    Entry::of::<list::ListArgs>(),
+    Entry::of::<search::SearchArgs>(),
+    Entry::of::<show::ShowArgs>(),
+    Entry::of::<explain::ExplainArgs>(),
+    Entry::of::<costs::CostsArgs>(),
+    Entry::of::<chain::ChainArgs>(),
+    Entry::of::<events::EventsArgs>(),
+    Entry::of::<diff::DiffArgs>(),
+    Entry::of::<share::ShareArgs>(),
+    Entry::of::<edit::EditArgs>(),
+    Entry::of::<truncate::TruncateArgs>(),
+    Entry::of::<retry::RetryArgs>(),
+    Entry::of::<fork::ForkArgs>(),
+    Entry::of::<merge::MergeArgs>(),
+    Entry::of::<undo::UndoArgs>(),
+    Entry::of::<hold::HoldArgs>(),
+    Entry::of::<tiers::TiersArgs>(),
+    Entry::of::<reset::ResetArgs>(),
+    Entry::of::<set::SetArgs>(),
+    Entry::of::<seen::SeenArgs>(),
+    Entry::of::<rename::RenameArgs>(),
+    Entry::of::<archive::ArchiveArgs>(),
+    Entry::of::<delete::DeleteArgs>(),
+    Entry::of::<snapshot::SnapshotArgs>(),
+    Entry::of::<sweep::SweepArgs>(),
+    Entry::of::<demo::DemoArgs>(),
+    Entry::of::<model_server::ModelServerArgs>(),
+    Entry::of::<prompt::PromptArgs>(),
+    Entry::of::<completions::CompletionsArgs>(),
+    Entry::of::<doctor::DoctorArgs>(),
+    Entry::of::<config::ConfigArgs>(),
+    Entry::of::<trust::TrustArgs>(),
+    Entry::of::<models::ModelsArgs>(),
+    Entry::of::<serve::ServeArgs>(),
+    Entry::of::<pair::PairArgs>(),
+    Entry::of::<token::TokenArgs>(),
+    Entry::of::<login::LoginArgs>(),
+    Entry::of::<logout::LogoutArgs>(),
+    Entry::of::<watch::RunTurnArgs>(),
+    Entry::of::<man::ManArgs>(),
+    Entry::of::<reference::ReferenceArgs>(),
+];
 
-impl Command {
-    /// Those that do refuse to without trust; the others go on without what needs it.
-    fn runs_an_agent(&self) -> bool {
-        matches!(
-            self,
-            Self::Send(_)
-                | Self::Reply(_)
-                | Self::Open(_)
-                | Self::Retry(_)
-                | Self::RunTurn(_)
-                | Self::Answer(_)
-                | Self::Explain(explain::ExplainArgs { next: true, .. })
-        )
-    }
-}
-
-/// Is there somebody at a terminal who could answer a question?
+/// Returns true if a person at a terminal could answer a question.
 pub(crate) fn person_is_here(out: Output) -> bool {
     dialog::Dialog::possible(out)
 }
 
 pub(crate) fn run() -> ExitCode {
     completions::answer_shell(command_line);
-    let cli = match read::read(std::env::args_os().collect()) {
-        Ok(cli) => cli,
+    let parsed = parse::parse(std::env::args_os().collect());
+    let (global, task, threads) = match parsed.and_then(planned) {
+        Ok(planned) => planned,
         Err(error) => return usage(&error),
     };
+    global.color.choose();
     let out = Output {
-        json: cli.global.json,
-        quiet: cli.global.quiet,
+        json: global.json,
+        quiet: global.quiet,
     };
-    let runtime = match runtime(cli.command.as_ref()) {
+    let runtime = match runtime(threads) {
         Ok(runtime) => runtime,
         Err(error) => {
-            out.failure(&Failure::unavailable(format!("no runtime: {error}")));
+            out.failure(&CommandError::unavailable(format!("no runtime: {error}")));
             return ExitCode::from(6);
         }
     };
@@ -188,157 +207,128 @@ pub(crate) fn run() -> ExitCode {
             None
         }
     };
-    let outcome = runtime.block_on(dispatch(cli, out));
+    let invocation = Invocation::new(out, global.hub, global.config);
+    let outcome = runtime.block_on(async {
+        match task {
+            Some(task) => carry_out(task, &invocation).await,
+            None => without_command(&invocation).await,
+        }
+    });
     runtime.shutdown_background();
     if let Some(traces) = traces {
         traces.end();
     }
-    match outcome {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
+    match (outcome, output::take_unwritten()) {
+        (Ok(code), None) => ExitCode::from(code),
+        (Ok(_), Some(error)) => {
+            let failure = output::unwritten("the output", &error);
+            // Not as JSON: stdout takes no more.
+            Output { json: false, ..out }.failure(&failure);
+            ExitCode::from(failure.exit)
+        }
+        (Err(failure), _) => {
             out.failure(&failure);
+            if output::take_unwritten().is_some() {
+                // As JSON it did not reach stdout.
+                Output { json: false, ..out }.failure(&failure);
+            }
             ExitCode::from(failure.exit)
         }
     }
 }
 
-/// One thread. For a daemon three more: connections are served there, turns are run here.
-fn runtime(command: Option<&Command>) -> std::io::Result<tokio::runtime::Runtime> {
-    if matches!(command, Some(Command::Serve(_))) {
-        let mut threads = tokio::runtime::Builder::new_multi_thread();
-        return threads.worker_threads(3).enable_all().build();
+/// Reads the arguments of the command, if there is one. Returns its task and its number of threads.
+fn planned(line: CommandLine) -> Result<(Global, Option<Task>, usize), clap::Error> {
+    let Some((entry, matches)) = &line.command else {
+        return Ok((line.global, None, 0));
+    };
+    let task = entry.task(matches)?;
+    Ok((line.global, Some(task), entry.threads))
+}
+
+/// Builds a runtime of one thread, or of `threads` more: for a daemon, which serves connections on them.
+fn runtime(threads: usize) -> std::io::Result<tokio::runtime::Runtime> {
+    if threads > 0 {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        return builder.worker_threads(threads).enable_all().build();
     }
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
-fn command_line() -> clap::Command {
-    help::dressed(Cli::command())
+pub(crate) fn command_line() -> clap::Command {
+    let rejoin = clap::Command::new("rejoin")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Keep conversations with coding agents going across processes and machines")
+        .max_term_width(100);
+    let rejoin = Global::augment_args(rejoin).subcommands(COMMANDS.iter().map(Entry::clap));
+    help::dressed(rejoin)
 }
 
-async fn dispatch(cli: Cli, out: Output) -> Result<u8> {
-    let Cli { global, command } = cli;
-    let config = global.config.as_deref();
-    let Some(command) = command else {
-        return bare(out, &global).await;
-    };
-    if let Some(remote) = carried_out_by(&global, command.reach(), out).await? {
-        return anywhere(At::There(&remote), command).await;
+/// Carries a task out by the daemon that routing chooses, or in this process.
+async fn carry_out(task: Task, invocation: &Invocation) -> Result<u8> {
+    let remote = routing::choose(invocation, task.target).await?;
+    match (task.work, remote) {
+        (Work::Hub(work), Some(remote)) => work(HubClient::Remote(&remote)).await,
+        (Work::Hub(work), None) => {
+            let app = open(invocation, task.target, task.trust).await?;
+            work(HubClient::Local(&app)).await
+        }
+        (Work::Store(work), _) => {
+            let app = open(invocation, task.target, task.trust).await?;
+            work(&app).await
+        }
+        (Work::Machine(work), _) => {
+            if task.trust == TrustCheck::Required {
+                invocation.config()?.must_be_trusted()?;
+            }
+            work(invocation).await
+        }
     }
-    #[expect(clippy::wildcard_enum_match_arm, reason = "all others need the store")]
-    let command = match command {
-        Command::Demo(args) => return demo::run(&args, out).await,
-        Command::ModelServer(args) => return model_server::run(&args, out).await,
-        Command::Completions(args) => return completions::run(&args, out),
-        Command::Man(args) => return man::run(&args, out, command_line()),
-        Command::Doctor(args) => return doctor::run(&args, out, config).await,
-        Command::Config(args) => return config::run(&args, out, config),
-        Command::Trust(args) => return trust::run(&args, out, config),
-        Command::Serve(args) => return serve::run(&args, out, config).await,
-        Command::Login(args) => return login::run(&args, out).await,
-        Command::Logout(args) => return logout::run(&args, out),
-        Command::Send(args) if args.bundle.is_some() => {
-            return send::in_bundle(args, out, config).await;
-        }
-        Command::Show(args) if args.bundle.is_some() => {
-            return show::of_bundle(args, out, config).await;
-        }
-        Command::Explain(args) if args.bundle.is_some() => {
-            return explain::of_bundle(args, out, config).await;
-        }
-        needs_store => needs_store,
-    };
-    let app = App::open(out, config).await?;
-    if !matches!(command, Command::RunTurn(_)) {
+}
+
+/// Opens the store for a command, and checks the trust that the command needs.
+async fn open(invocation: &Invocation, target: Target, trust: TrustCheck) -> Result<App> {
+    let app = App::open(invocation).await?;
+    // The process of a turn is one of those that this would start.
+    if target != Target::Unrouted {
         watch::see_to_answered(&app).await?;
     }
-    if !command.runs_an_agent() {
-        app.say_what_is_left_out();
+    match trust {
+        TrustCheck::Required => app.config.must_be_trusted()?,
+        TrustCheck::Unneeded => app.say_what_is_left_out(),
+        TrustCheck::ByWork => {}
     }
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "all others work with any hub"
-    )]
-    match command {
-        Command::Open(args) => open::run(&app, &args).await,
-        Command::RunTurn(args) => watch::run_turn(&app, &args).await,
-        Command::Adopt(args) => adopt::run(&app, &args).await,
-        Command::Export(args) => export::run(&app, &args).await,
-        Command::Import(args) => import::run(&app, &args).await,
-        Command::Snapshot(args) => snapshot::run(&app, &args).await,
-        Command::Sweep(args) => sweep::run(&app, &args).await,
-        command => anywhere(At::Here(&app), command).await,
-    }
-}
-
-/// What any hub can do.
-async fn anywhere(at: At<'_>, command: Command) -> Result<u8> {
-    match command {
-        Command::Send(args) => send::run(at, args).await,
-        Command::Reply(args) => send::reply(at, args).await,
-        Command::Watch(args) => watch::watch(at, &args).await,
-        Command::Wait(args) => watch::wait(at, &args).await,
-        Command::Cancel(args) => watch::cancel(at, &args).await,
-        Command::Inbox(args) => inbox::run(at, &args).await,
-        Command::Answer(args) => answer::run(at, &args).await,
-        Command::List(args) => list::run(at, &args).await,
-        Command::Show(args) => show::run(at, &args).await,
-        Command::Explain(args) => explain::run(at, &args).await,
-        Command::Search(args) => search::run(at, &args).await,
-        Command::Edit(args) => edit::run(at, &args).await,
-        Command::Truncate(args) => truncate::run(at, &args).await,
-        Command::Retry(args) => retry::run(at, &args).await,
-        Command::Fork(args) => fork::run(at, &args).await,
-        Command::Merge(args) => merge::run(at, &args).await,
-        Command::Undo(args) => undo::run(at, &args).await,
-        Command::Reset(args) => reset::run(at, &args).await,
-        Command::Set(args) => set::run(at, &args).await,
-        Command::Rename(args) => rename::run(at, &args).await,
-        Command::Token(args) => token::run(at, &args).await,
-        Command::Archive(args) => archive::run(at, &args).await,
-        Command::Delete(args) => delete::run(at, &args).await,
-        Command::Open(_)
-        | Command::RunTurn(_)
-        | Command::Adopt(_)
-        | Command::Export(_)
-        | Command::Import(_)
-        | Command::Snapshot(_)
-        | Command::Sweep(_)
-        | Command::Login(_)
-        | Command::Logout(_)
-        | Command::Demo(_)
-        | Command::ModelServer(_)
-        | Command::Serve(_)
-        | Command::Completions(_)
-        | Command::Man(_)
-        | Command::Doctor(_)
-        | Command::Config(_)
-        | Command::Trust(_) => Ok(0),
-    }
+    Ok(app)
 }
 
 /// Without a command: a person sees what goes on, a script gets the help.
-async fn bare(out: Output, global: &Global) -> Result<u8> {
+async fn without_command(invocation: &Invocation) -> Result<u8> {
+    let out = invocation.out;
     if out.json {
-        return Err(Failure::usage("there is no command"));
+        return Err(CommandError::usage("there is no command"));
     }
     if !out.screen() {
         out.text(&command_line().render_help().to_string());
         return Ok(0);
     }
-    if let Some(remote) = carried_out_by(global, Reach::Anywhere, out).await? {
-        return home::run(At::There(&remote)).await;
-    }
-    let app = App::open(out, global.config.as_deref()).await?;
-    app.say_what_is_left_out();
-    home::run(At::Here(&app)).await
+    carry_out(Task::hub(HomeArgs, home::run), invocation).await
 }
 
 /// Help and version are results; what cannot be read is exit 2, as JSON if that was asked for.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        let _gone = error.print();
+        output::written(error.print());
+        if let Some(error) = output::take_unwritten() {
+            let failure = output::unwritten("the output", &error);
+            Output {
+                json: false,
+                quiet: false,
+            }
+            .failure(&failure);
+            return ExitCode::from(failure.exit);
+        }
         return ExitCode::SUCCESS;
     }
     let json = std::env::args_os()

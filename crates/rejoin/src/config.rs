@@ -3,73 +3,76 @@
 //! One table ([`keys`]) says what there is. A mistake is an error that names its line. What a
 //! repository's file could abuse counts only after `rejoin trust`.
 
-mod described;
+mod custom_agents;
+mod docs;
+mod edit;
 mod environment;
 mod file;
 mod keys;
 mod kind;
 mod load;
-mod nearest;
-mod page;
 mod schema;
 mod serve;
 mod setting;
 mod snapshots;
+mod suggest;
+mod tiers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rejoin_agents::Adapter;
-use rejoin_core::{AfterCompaction, Micros, ModelChange, PermissionMode, Scope};
+use rejoin_core::{Micros, PermissionMode, Policy, Scope, Tiers};
 use rejoin_runner::trust::TrustState;
 use rejoin_runner::{AgentConfig, ModelConfig, WallMode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::{Failure, Result};
+use crate::duration;
 use crate::logs::Logs;
+use rejoin_errors::{CommandError, Result};
 
+pub(crate) use docs::page;
+pub(crate) use edit::{Edit, KeyPath, save};
 pub(crate) use file::ConfigFile;
+pub(crate) use keys::KEYS;
 pub(crate) use kind::written;
 pub(crate) use load::{Loaded, Role, Source, repository_file, sources, user_folder};
-pub(crate) use page::page;
 pub(crate) use schema::schema;
 pub(crate) use serve::Serve;
-pub(crate) use setting::Setting;
+pub(crate) use setting::{Origin, Setting};
 pub(crate) use snapshots::Snapshots;
 
-/// What the commands use.
+/// The configuration of a command.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) default_agent: String,
     pub(crate) permission: Option<PermissionMode>,
     pub(crate) agents: BTreeMap<String, AgentConfig>,
+    pub(crate) tiers: Tiers,
     /// Agents of the user's own.
     pub(crate) described: Vec<&'static dyn Adapter>,
     pub(crate) models: BTreeMap<String, String>,
-    /// What is said of models, by name.
+    /// Prices and context windows by model name.
     pub(crate) prices: BTreeMap<String, ModelConfig>,
     pub(crate) disabled: Vec<String>,
-    pub(crate) context_threshold: f64,
-    pub(crate) breaker: u32,
+    pub(crate) policy: Policy,
     pub(crate) scope: Scope,
-    pub(crate) after_compaction: AfterCompaction,
-    pub(crate) model_change: ModelChange,
     pub(crate) ask: Ask,
-    /// None: never.
+    /// Time after which a question is deferred; none: never.
     pub(crate) defer_after: Option<Duration>,
-    /// None: `rejoin.db` in `REJOIN_HOME`.
+    /// URL of the store; none: `rejoin.db` in `REJOIN_HOME`.
     pub(crate) database_url: Option<String>,
     pub(crate) snapshots: Snapshots,
     pub(crate) serve: Serve,
     pub(crate) wall: WallMode,
     pub(crate) logs: Logs,
-    /// What a repository's file says and what does not count before it is trusted.
+    /// Settings of a repository's file that do not count before it is trusted.
     pub(crate) untrusted: Option<Untrusted>,
 }
 
-/// Whether a turn waits for an answer to what its agent asks.
+/// Tells whether a turn waits for an answer to its agent's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ask {
@@ -83,22 +86,22 @@ pub(crate) enum Ask {
 pub(crate) struct Untrusted {
     pub(crate) path: PathBuf,
     pub(crate) keys: Vec<String>,
-    /// It was trusted, and has changed since.
+    /// Set if the file was trusted and has changed since.
     pub(crate) changed: bool,
-    /// It names a store, and nothing else does.
+    /// Set if the file names a store, and nothing else does.
     pub(crate) names_store: bool,
 }
 
 impl Untrusted {
     /// For commands that would run an agent, or open the store it names.
-    pub(crate) fn failure(&self) -> Failure {
+    pub(crate) fn failure(&self) -> CommandError {
         let (path, keys) = (self.path.display(), self.keys.join(", "));
         let text = if self.changed {
             format!("{path} has changed since you trusted it, and sets {keys}")
         } else {
             format!("{path} sets {keys}, which counts only once you trust it")
         };
-        Failure::untrusted(text + "; nothing was run and no message was kept")
+        CommandError::untrusted(text + "; nothing was run and no message was kept")
             .try_this("rejoin trust")
     }
 
@@ -110,6 +113,22 @@ impl Untrusted {
 }
 
 impl Config {
+    /// Returns the highest permission that an archive from elsewhere brings along: the configured
+    /// one, and never `full`.
+    pub(crate) fn import_permission(&self) -> PermissionMode {
+        self.permission
+            .unwrap_or_default()
+            .at_most(PermissionMode::Edit)
+    }
+
+    /// Fails if a repository's file that is not trusted would choose what is run.
+    pub(crate) fn must_be_trusted(&self) -> Result<()> {
+        match &self.untrusted {
+            Some(untrusted) => Err(untrusted.failure()),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn load(explicit: Option<&Path>, here: &Path) -> Result<Self> {
         Self::resolve(&Loaded::load(explicit, here)?)
     }
@@ -119,15 +138,18 @@ impl Config {
             default_agent: or_default(loaded, "default_agent")?,
             permission: of(loaded, "permission")?,
             agents: BTreeMap::new(),
+            tiers: Tiers::default(),
             described: vec![],
             models: BTreeMap::new(),
             prices: BTreeMap::new(),
             disabled: vec![],
-            context_threshold: or_default(loaded, "resume.context_threshold")?,
-            breaker: or_default(loaded, "resume.breaker")?,
+            policy: Policy {
+                context_threshold: or_default(loaded, "resume.context_threshold")?,
+                breaker: or_default(loaded, "resume.breaker")?,
+                after_compaction: or_default(loaded, "resume.after_compaction")?,
+                model_change: or_default(loaded, "resume.model_change")?,
+            },
             scope: or_default(loaded, "resume.scope")?,
-            after_compaction: or_default(loaded, "resume.after_compaction")?,
-            model_change: or_default(loaded, "resume.model_change")?,
             ask: or_default(loaded, "questions.ask")?,
             defer_after: defer_after(loaded)?,
             database_url: of(loaded, "database.url")?,
@@ -154,13 +176,14 @@ impl Config {
                 config.model(name, setting)?;
             }
         }
-        config.described = described::all(loaded)?;
+        config.described = custom_agents::build(loaded)?;
+        config.tiers = tiers::build(loaded, &config.described)?;
         Ok(config)
     }
 
     fn model(&mut self, name: &str, setting: &Setting) -> Result<()> {
         let model = self.prices.entry(name.to_owned()).or_default();
-        let price = || Ok::<_, Failure>(Micros::from_dollars(typed(setting)?));
+        let price = || Ok::<_, CommandError>(Micros::from_dollars(typed(setting)?));
         match setting.key.name {
             "models.*.window" => model.window = Some(typed(setting)?),
             "models.*.price.input" => model.price.input = price()?,
@@ -185,7 +208,7 @@ impl Config {
             "agents.*.resume" => agent.resume = typed(setting)?,
             "agents.*.idle_timeout" => {
                 let text: String = typed(setting)?;
-                let micros = kind::span_micros(&text).map_or(0, i64::unsigned_abs);
+                let micros = duration::micros(&text).map_or(0, i64::unsigned_abs);
                 agent.idle_timeout = Some(Duration::from_micros(micros));
             }
             "agents.*.model" => {
@@ -213,7 +236,7 @@ fn untrusted(loaded: &Loaded) -> Option<Untrusted> {
 
 fn defer_after(loaded: &Loaded) -> Result<Option<Duration>> {
     let text: String = or_default(loaded, "questions.defer_after")?;
-    let micros = kind::span_micros(&text).map(i64::unsigned_abs);
+    let micros = duration::micros(&text).map(i64::unsigned_abs);
     Ok(micros.map(Duration::from_micros))
 }
 
@@ -228,11 +251,11 @@ fn or_default<T: DeserializeOwned>(loaded: &Loaded, path: &str) -> Result<T> {
     };
     of(loaded, path)?
         .or_else(default)
-        .ok_or_else(|| Failure::config(format!("`{path}` has no value")))
+        .ok_or_else(|| CommandError::config(format!("`{path}` has no value")))
 }
 
 /// The table has checked it already; this gives it its type.
 fn typed<T: DeserializeOwned>(setting: &Setting) -> Result<T> {
     serde_json::from_value(setting.value.clone())
-        .map_err(|e| Failure::config(format!("`{}`: {e}", setting.path)))
+        .map_err(|e| CommandError::config(format!("`{}`: {e}", setting.path)))
 }

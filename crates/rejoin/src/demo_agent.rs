@@ -131,7 +131,7 @@ fn keep(path: &std::path::Path, lines: &[Said]) -> Result<(), String> {
         .map_err(|e| e.to_string())
 }
 
-/// What the user said in one prompt: the record's user messages, then the message itself.
+/// The user's messages in a prompt: those of the transcript, then the message itself.
 fn words_of(prompt: &str) -> Vec<String> {
     let (context, message) = match prompt
         .strip_prefix(MARK_OPEN)

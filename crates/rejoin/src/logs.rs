@@ -1,5 +1,5 @@
-//! What goes on, for whoever looks after it: on stderr, in lines for people or for programs. Never what
-//! was said, and no secret.
+//! Logs of a daemon for its operator: on stderr, in lines for people or for programs. Never message text, and no
+//! secret.
 
 use std::io::IsTerminal as _;
 

@@ -10,7 +10,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rejoin_agents::serve::{AnswerTo, Decides, Desk, END, SESSION, ServeAnswer, ServeOrder};
+use rejoin_agents::serve::{
+    AnswerTo, END, OpenRequestPolicy, PendingRequests, SESSION, ServeAnswer, ServeOrder,
+};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
@@ -72,7 +74,7 @@ async fn turn(args: &[String]) -> Result<u8, String> {
     }
 }
 
-/// One after the other, until nobody can order any more.
+/// Runs turns one after the other, until stdin ends.
 async fn turns(
     server: &Server,
     first: ServeOrder,
@@ -127,8 +129,8 @@ async fn led(
         order,
         session,
         events,
-        desk: Desk::default(),
-        listens: order.decides == Decides::Person,
+        desk: PendingRequests::default(),
+        listens: order.decides == OpenRequestPolicy::Person,
         hears: true,
         failed: false,
     };
@@ -155,7 +157,7 @@ struct Turn<'a> {
     order: &'a ServeOrder,
     session: String,
     events: Events,
-    desk: Desk,
+    desk: PendingRequests,
     /// A person can still say something.
     listens: bool,
     /// Stdin is open.
@@ -237,14 +239,14 @@ impl Turn<'_> {
 
     fn decision(&self) -> Value {
         match self.order.decides {
-            Decides::Yes => json!({"reply": "once"}),
-            Decides::Person | Decides::Nobody => {
+            OpenRequestPolicy::Yes => json!({"reply": "once"}),
+            OpenRequestPolicy::Person | OpenRequestPolicy::Nobody => {
                 json!({"reply": "reject", "message": self.order.nobody})
             }
         }
     }
 
-    /// What is passed on may be anything; what is no answer is said, and nothing is done.
+    /// Passes on an answer unchecked; a line that is no answer is reported and has no effect.
     async fn answer(&mut self, line: &[u8]) -> Result<(), String> {
         let answer: ServeAnswer = match serde_json::from_slice(line) {
             Ok(answer) => answer,
@@ -276,7 +278,7 @@ impl Turn<'_> {
         self.decide().await
     }
 
-    /// What no person is asked.
+    /// Decides the requests that no person is asked.
     async fn decide(&mut self) -> Result<(), String> {
         for id in self.desk.undecided() {
             let now = self.desk.decided(&id, self.decision());
@@ -321,7 +323,7 @@ impl Wishes {
     }
 }
 
-/// Whoever reads may be gone.
+/// Prints a line; a reader that is gone is no failure.
 fn emit(line: &str) {
     let mut out = std::io::stdout().lock();
     let _written = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -6,20 +6,23 @@
     reason = "the one place that prints"
 )]
 
-pub(crate) mod figures;
+pub(crate) mod format;
 mod line;
 pub(crate) mod markdown;
+mod pages;
 mod progress;
 mod safe;
 mod table;
 
 use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use rejoin_errors::CommandError;
 
 pub(crate) use line::{Line, Tone};
+pub(crate) use pages::Pages;
 pub(crate) use progress::Progress;
 pub(crate) use safe::{one_line, safe, without_floods};
 pub(crate) use table::{edges, table};
@@ -32,7 +35,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Is the result shown on a screen?
+    /// Returns true if stdout is a screen.
     pub(crate) fn screen(self) -> bool {
         !self.json && std::io::stdout().is_terminal()
     }
@@ -97,6 +100,14 @@ impl Output {
         }
     }
 
+    /// Prints a piece of a JSON document as it is, escaped on a terminal.
+    pub(crate) fn json_piece(self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        let escaped = std::io::stdout().is_terminal().then(|| escaped(text));
+        let text = escaped.as_deref().unwrap_or(text);
+        written(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    }
+
     /// A remark on stderr.
     pub(crate) fn note(self, text: &str) {
         if self.quiet {
@@ -126,7 +137,7 @@ impl Output {
         }
     }
 
-    pub(crate) fn failure(self, failure: &Failure) {
+    pub(crate) fn failure(self, failure: &CommandError) {
         if self.json {
             let error = serde_json::json!({
                 "code": failure.code, "message": failure.message, "try": failure.next,
@@ -169,6 +180,31 @@ impl Output {
     }
 }
 
+/// First error of a write to stdout, except that of a reader that went away.
+static UNWRITTEN: Mutex<Option<std::io::Error>> = Mutex::new(None);
+
+/// Takes the error of an earlier write to stdout.
+pub(crate) fn take_unwritten() -> Option<std::io::Error> {
+    UNWRITTEN
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
+}
+
+/// Notes the result of a write to stdout. A reader that went away is not an error.
+pub(crate) fn written(result: std::io::Result<()>) {
+    let Err(error) = result else { return };
+    if error.kind() != std::io::ErrorKind::BrokenPipe {
+        let mut first = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(error);
+    }
+}
+
+/// Returns the failure of a command whose output could not be written.
+pub(crate) fn unwritten(what: &str, error: &std::io::Error) -> CommandError {
+    CommandError::unavailable(format!("{what} could not be written: {error}")).try_this("df -h")
+}
+
 /// A reader that went away is not an error of ours.
 fn write_err(text: &str) {
     let _gone = writeln!(std::io::stderr().lock(), "{text}");
@@ -176,17 +212,41 @@ fn write_err(text: &str) {
 
 fn write_out(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _gone = writeln!(out, "{text}").and_then(|()| out.flush());
+    written(writeln!(out, "{text}").and_then(|()| out.flush()));
+}
+
+/// The user's choice of colours: `--color`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Colors {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    Always,
+    Never,
+}
+
+/// The choice of this process; none: auto.
+static CHOSEN: OnceLock<Colors> = OnceLock::new();
+
+impl Colors {
+    /// Makes this the choice of the process.
+    pub(crate) fn choose(self) {
+        let _chosen_before = CHOSEN.set(self);
+    }
 }
 
 /// Colours only for eyes that can see them, and that did not say no.
 fn colours(terminal: bool) -> bool {
+    match CHOSEN.get() {
+        Some(Colors::Always) => return true,
+        Some(Colors::Never) => return false,
+        Some(Colors::Auto) | None => {}
+    }
     let no = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     terminal && !no && !dumb
 }
 
-/// The same JSON, with everything escaped in it that JSON allows but a terminal would obey.
+/// Escapes everything in JSON text that a terminal would obey.
 fn escaped(json: &str) -> String {
     use std::fmt::Write as _;
     let mut shown = String::with_capacity(json.len());

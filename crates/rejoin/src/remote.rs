@@ -3,26 +3,28 @@
 //! What comes back is what the hub of this process would have given, errors included, so a command
 //! need not know which of them it talks to.
 
-mod answers;
-mod choice;
+mod errors;
 mod events;
 mod logins;
+mod selection;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cli::SOCKET;
-use crate::failure::{Failure, Result};
+use crate::config::Config;
 use crate::output::Output;
+use rejoin_errors::{CommandError, Result};
 
-pub(crate) use choice::{Choice, Said};
-pub(crate) use events::{Events, Told};
+pub(crate) use events::{Events, TurnEvent};
 pub(crate) use logins::{Login, Logins, token_variable};
+pub(crate) use selection::{HubSelection, SelectedBy};
 
 /// A connection must be there within this time.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -38,9 +40,9 @@ const AGAIN_AFTER: [Duration; 3] = [
 /// How near it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The same user's, on the same store.
+    /// A daemon of the same user, on the same store.
     Socket,
-    /// The same machine: folders mean the same there.
+    /// A daemon on the same machine: folders mean the same there.
     Loopback,
     Elsewhere,
 }
@@ -62,11 +64,13 @@ pub(crate) struct Remote {
     token: Option<String>,
     /// As it was named; none: the socket.
     name: Option<String>,
+    /// Configuration of this folder, if the daemon is the user's own.
+    pub(crate) config: Option<Config>,
     /// The socket is reached through it.
     _folder: Option<OwnedFd>,
 }
 
-/// What is asked for: where, with what, and what comes along.
+/// A request: method, path, query, body and headers.
 #[derive(Clone)]
 pub(crate) struct Ask {
     method: Method,
@@ -96,6 +100,10 @@ impl Ask {
         Self::new(Method::POST, path)
     }
 
+    pub(crate) fn put(path: &[&str]) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
     pub(crate) fn patch(path: &[&str]) -> Self {
         Self::new(Method::PATCH, path)
     }
@@ -114,8 +122,9 @@ impl Ask {
         self.with(name, so.then(|| "true".to_owned()))
     }
 
-    pub(crate) fn body(mut self, body: Value) -> Self {
-        self.body = Some(body);
+    pub(crate) fn body(mut self, body: impl Serialize) -> Self {
+        // Bodies are structs and JSON values, whose conversion cannot fail.
+        self.body = Some(serde_json::to_value(body).unwrap_or_default());
         self
     }
 
@@ -141,7 +150,8 @@ impl Remote {
             return Ok(None);
         }
         let client = built(builder().unix_socket(path).no_proxy())?;
-        let base = Url::parse("http://localhost/").map_err(|e| Failure::usage(e.to_string()))?;
+        let base =
+            Url::parse("http://localhost/").map_err(|e| CommandError::usage(e.to_string()))?;
         Ok(Some(Self {
             out,
             place: Place::Socket,
@@ -150,13 +160,14 @@ impl Remote {
             base,
             token: None,
             name: None,
+            config: None,
             _folder: Some(folder),
         }))
     }
 
     /// The daemon that was named.
     pub(crate) fn named(out: Output, name: &str) -> Result<Self> {
-        choice::named(out, name)
+        selection::named(out, name)
     }
 
     /// The daemon at an address.
@@ -181,6 +192,7 @@ impl Remote {
             base,
             token,
             name: Some(name.to_owned()),
+            config: None,
             _folder: None,
         })
     }
@@ -206,7 +218,7 @@ impl Remote {
         self.place != Place::Elsewhere
     }
 
-    /// What is there.
+    /// Sends a request that changes nothing. Returns the parsed answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, ask: Ask) -> Result<T> {
         let again = ask.may_be_repeated().then(|| ask.clone());
         let answered = self.send(ask, None).await?.bytes().await;
@@ -219,7 +231,7 @@ impl Remote {
             (Err(error), None) => return Err(self.gone(&error)),
         };
         serde_json::from_slice(&bytes).map_err(|e| {
-            Failure::unavailable(format!(
+            CommandError::unavailable(format!(
                 "{} answered something that is not understood here: {e}",
                 self.called()
             ))
@@ -291,9 +303,9 @@ impl Remote {
         }
     }
 
-    /// The same for a request that may have been carried out, under a key: repeated under it, it is not
+    /// Failure of a request that may have been carried out, under a key: repeated under it, it is not
     /// carried out twice.
-    fn gone_with(&self, error: &reqwest::Error, ask: &Ask, key: &str) -> Failure {
+    fn gone_with(&self, error: &reqwest::Error, ask: &Ask, key: &str) -> CommandError {
         let gone = self.gone(error).message;
         let text = format!("{gone}; it is unknown whether the request was carried out");
         let command = match ask.path.last().map(String::as_str) {
@@ -303,18 +315,18 @@ impl Remote {
             Some(_) | None => "token list".to_owned(),
         };
         let again = self.command(&command);
-        Failure::unavailable(text).try_this(format!("the same again, as {again}"))
+        CommandError::unavailable(text).try_this(format!("the same again, as {again}"))
     }
 
-    /// Nobody answered, or not to the end.
-    fn gone(&self, error: &reqwest::Error) -> Failure {
+    /// Failure of a connection without an answer, or without all of it.
+    fn gone(&self, error: &reqwest::Error) -> CommandError {
         let who = self.called();
         let text = if error.is_connect() {
             format!("{who} cannot be reached: {}", cause(error))
         } else {
             format!("{who} went away: {}", cause(error))
         };
-        Failure::unavailable(text).try_this(match &self.name {
+        CommandError::unavailable(text).try_this(match &self.name {
             Some(_) => "rejoin serve there, or another --hub".to_owned(),
             None => "the same again".to_owned(),
         })
@@ -335,10 +347,10 @@ fn built(builder: reqwest::ClientBuilder) -> Result<Client> {
     let _chosen = rustls::crypto::ring::default_provider().install_default();
     builder
         .build()
-        .map_err(|e| Failure::unavailable(format!("no connection can be made: {}", cause(&e))))
+        .map_err(|e| CommandError::unavailable(format!("no connection can be made: {}", cause(&e))))
 }
 
-/// What is beneath the words that a library has for everything.
+/// The innermost cause, beneath the general message of the library.
 fn cause(error: &reqwest::Error) -> String {
     let mut source: &dyn std::error::Error = error;
     while let Some(inner) = source.source() {
@@ -350,7 +362,7 @@ fn cause(error: &reqwest::Error) -> String {
 /// An address as it is kept: with a scheme, and without anything behind its path.
 fn address(text: &str) -> Result<Url> {
     let wrong = || {
-        Failure::usage(format!(
+        CommandError::usage(format!(
             "`{text}` is not the address of a hub, such as http://127.0.0.1:7377"
         ))
         .try_this("rejoin login URL")

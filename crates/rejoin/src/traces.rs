@@ -11,13 +11,13 @@ use rejoin_hub::TurnRequest;
 
 const KNOWN: [&str; 2] = ["http/protobuf", "http/json"];
 
-/// Who collects them must have heard within this time when a command ends.
+/// Time that a collector has to receive the last spans when a command ends.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
 
 pub(crate) struct Traces(SdkTracerProvider);
 
 impl Traces {
-    /// None: nobody collects them. Else they are sent from now on, or one sentence says why not.
+    /// Starts to export spans. None: no collector is configured. The error is a sentence.
     pub(crate) fn by_environment() -> Option<Result<Self, String>> {
         wanted(&|name| std::env::var(name).ok()).then(Self::begin)
     }
@@ -53,12 +53,12 @@ impl Traces {
     }
 }
 
-/// What this command is part of, for the turns that it sends.
+/// The trace context of this command, for the turns that it sends.
 pub(crate) fn parent() -> Option<String> {
     TurnRequest::well_formed_trace(&std::env::var("TRACEPARENT").ok()?)
 }
 
-/// What the exporter would pass over in silence.
+/// Describes settings that the exporter would ignore without a message.
 fn misled(var: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     for of_traces in ["TRACES_", ""] {
         let name = format!("OTEL_EXPORTER_OTLP_{of_traces}ENDPOINT");

@@ -8,28 +8,29 @@ mod screen;
 use std::path::Path;
 
 use clap::Args;
-use rejoin_runner::adopt::{Adoption, OutsideSession, Standing, Terms, Wanted};
+use rejoin_runner::adopt::{Adoption, AdoptionState, OutsideSession, SessionFilter, Terms};
 use serde_json::{Value, json};
 
 use super::change::handle;
 use super::send::folder_text;
 use crate::app::App;
-use crate::failure::{Failure, Result};
-use crate::output::figures::Now;
+use crate::cli::command::{Help, Run, Task};
+use crate::output::format::Now;
 use picker::Choice;
+use rejoin_errors::{CommandError, Result};
 use report::{done_json, list, row, session_json, told};
 use screen::{Picked, can_ask, pick};
 
 /// The least of an id that names a session.
 const LEAST: usize = 4;
 
-/// Bring sessions that the agents' CLIs made on their own under rejoin
+/// Adopt sessions that were made without rejoin
 ///
-/// On a terminal one chooses; else they are listed, and adopted if they are named. Adopting again
-/// takes in what was said since.
+/// On a terminal you choose from a list. Elsewhere the sessions are listed, and adopted only if named.
+/// Adopting again adds the messages that are new since.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin adopt                 choose among the sessions of this folder\n  rejoin adopt --all           all of them\n  rejoin adopt 01a1de49        the one whose id begins so, wherever it was made"
+    after_help = "Examples:\n  rejoin adopt                 choose among the sessions of this folder\n  rejoin adopt --all           all of them\n  rejoin adopt 01a1de49        the session whose id begins so, in any folder"
 )]
 pub(crate) struct AdoptArgs {
     /// Only sessions of this agent
@@ -41,22 +42,31 @@ pub(crate) struct AdoptArgs {
     /// Sessions of all folders
     #[arg(long)]
     everywhere: bool,
-    /// Folder, if not this one; or sessions, by the beginning of their ids
+    /// Folder (default: this one), or session ids or prefixes of them
     #[arg(value_name = "DIR")]
     what: Vec<String>,
 }
 
-/// What came of one session.
+impl Run for AdoptArgs {
+    const NAME: &'static str = "adopt";
+    const HELP: Help = Help::Talk("bring in sessions");
+
+    fn task(self) -> Task {
+        Task::store(self, run)
+    }
+}
+
+/// The result of adopting a session.
 struct Done {
     adoption: Adoption,
     handle: String,
     session: OutsideSession,
 }
 
-pub(crate) async fn run(app: &App, args: &AdoptArgs) -> Result<u8> {
+async fn run(app: &App, args: &AdoptArgs) -> Result<u8> {
     known_agent(app, args)?;
     let (folder, named) = asked(app, args)?;
-    let wanted = Wanted {
+    let wanted = SessionFilter {
         agent: args.agent.clone(),
         folder,
     };
@@ -64,7 +74,7 @@ pub(crate) async fn run(app: &App, args: &AdoptArgs) -> Result<u8> {
     let chosen = if !named.is_empty() {
         by_name(&sessions, &named)?
     } else if args.all {
-        let new = |s: &&OutsideSession| !matches!(s.standing, Standing::Known(_));
+        let new = |s: &&OutsideSession| !matches!(s.standing, AdoptionState::Known(_));
         sessions.iter().filter(new).collect()
     } else if can_ask(app.out) && !sessions.is_empty() {
         match pick(app.out, choices(app, &sessions, args.everywhere)).await? {
@@ -76,10 +86,10 @@ pub(crate) async fn run(app: &App, args: &AdoptArgs) -> Result<u8> {
         vec![]
     };
     if !chosen.is_empty() {
-        app.must_be_trusted()?;
+        app.config.must_be_trusted()?;
     }
     let mut done = vec![];
-    let mut failed: Option<Failure> = None;
+    let mut failed: Option<CommandError> = None;
     // The newest last: that is the conversation one goes on with.
     for session in chosen.into_iter().rev() {
         match adopt(app, session).await {
@@ -115,7 +125,7 @@ async fn adopt(app: &App, session: &OutsideSession) -> Result<Done> {
     };
     let adoption = app.runner.adopt(session, &terms).await.map_err(refused)?;
     let mut read = app.hub().store.read().await?;
-    let conversation = read.conversation(adoption.conversation).await?;
+    let conversation = read.conversations().get(adoption.conversation).await?;
     drop(read);
     let handle = match &conversation {
         Some(conversation) => handle(app, conversation).await?,
@@ -129,14 +139,14 @@ async fn adopt(app: &App, session: &OutsideSession) -> Result<Done> {
 }
 
 /// In the words of a command that sends nothing.
-fn refused(error: rejoin_runner::Error) -> Failure {
+fn refused(error: rejoin_runner::Error) -> CommandError {
     if let rejoin_runner::Error::InUse { pid } = error {
         let text = format!("process {pid} is using this session; nothing was adopted");
-        return Failure::conflict(text).try_this("rejoin adopt, when it has ended");
+        return CommandError::conflict(text).try_this("rejoin adopt, when it has ended");
     }
     if let rejoin_runner::Error::Hub(rejoin_hub::Error::Busy) = error {
         let text = "a turn of its conversation is running, and takes in what was said outside";
-        return Failure::conflict(text).try_this("rejoin wait");
+        return CommandError::conflict(text).try_this("rejoin wait");
     }
     error.into()
 }
@@ -168,7 +178,7 @@ fn asked(app: &App, args: &AdoptArgs) -> Result<(Option<String>, Vec<String>)> {
         [] => Some(folder_text(&app.here)?),
         [one] => Some(folder_text(Path::new(one)).map_err(|e| e.try_this("rejoin adopt ."))?),
         _ => {
-            return Err(Failure::usage("only one folder can be asked about")
+            return Err(CommandError::usage("only one folder can be asked about")
                 .try_this("rejoin adopt --everywhere"));
         }
     };
@@ -190,11 +200,15 @@ fn by_name<'s>(
             [one] => chosen.push(one),
             [] => {
                 let text = format!("there is no folder and no session `{name}`");
-                return Err(Failure::not_found(text).try_this("rejoin adopt --everywhere | cat"));
+                return Err(
+                    CommandError::not_found(text).try_this("rejoin adopt --everywhere | cat")
+                );
             }
             _ => {
                 let text = format!("`{name}` could be {} sessions", found.len());
-                return Err(Failure::ambiguous(text).try_this("rejoin adopt --everywhere | cat"));
+                return Err(
+                    CommandError::ambiguous(text).try_this("rejoin adopt --everywhere | cat")
+                );
             }
         }
     }

@@ -1,61 +1,71 @@
 //! `rejoin answer`
 
 use clap::Args;
-use rejoin_core::{AnswerWish, Choice, TurnId, TurnStatus};
+use rejoin_core::{AnswerRequest, Choice, TurnId, TurnStatus};
 use rejoin_hub::{Error, InboxView, QuestionView, TurnView};
 
 use super::dialog::me;
-use super::outcome::interrupted;
+use super::follow::remote::follow_and_report;
 use super::question::wish;
+use super::report::interrupted;
 use super::send;
-use super::there::{Following, Interrupt};
-use super::watch::{Waits, leave_running};
+use super::watch::leave_running;
 use crate::app::App;
-use crate::at::At;
-use crate::failure::{Failure, Result};
+use crate::cli::command::{Help, Run, Task, TrustCheck};
+use crate::hub_client::HubClient;
 use crate::output::Output;
 use crate::remote::{Ask, Remote};
+use rejoin_errors::{CommandError, Result};
 
 const SENT: &str = "the process that asked is gone; the answer is sent as a new message";
 
-/// Answer what an agent asks
+/// Answer a question or an approval
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin answer allow\n  rejoin answer tmqx 2\n  rejoin answer tmqx deny --text \"not on a Friday\""
 )]
 pub(crate) struct AnswerArgs {
-    /// [TURN] allow, always, deny, or numbers of options
+    /// [TURN] allow, always, deny, or option numbers
     #[arg(value_name = "WORD", num_args = 0..)]
     words: Vec<String>,
-    /// Other words than its options; with deny: why
+    /// Answer in your own words; with deny: the reason
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &AnswerArgs) -> Result<u8> {
+impl Run for AnswerArgs {
+    const NAME: &'static str = "answer";
+    const HELP: Help = Help::Talk("answer one");
+
+    fn task(self) -> Task {
+        Task::hub(self, run).by_daemon().trust(TrustCheck::ByWork)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &AnswerArgs) -> Result<u8> {
     let (named, words) = match args.words.split_first() {
         Some((first, rest)) if !is_answer(first) => (Some(first.as_str()), rest),
         Some(_) | None => (None, &args.words[..]),
     };
     if words.is_empty() && args.text.is_none() {
-        return Err(Failure::usage("there is no answer").try_this("rejoin answer allow"));
+        return Err(CommandError::usage("there is no answer").try_this("rejoin answer allow"));
     }
     if let Some(word) = words.iter().find(|word| !is_answer(word)) {
         let text = format!("`{word}` is neither allow, always, deny nor a number");
-        return Err(Failure::usage(text).try_this("rejoin answer --text \"…\""));
+        return Err(CommandError::usage(text).try_this("rejoin answer --text \"…\""));
     }
     let turn = match named {
-        Some(name) => at.turn(name).await?,
-        None => at.turn(&the_only_one(at).await?.to_string()).await?,
+        Some(name) => hub.turn(name).await?,
+        None => hub.turn(&the_only_one(hub).await?.to_string()).await?,
     };
     let said = said(&turn, words, args.text.as_deref())?;
-    match at {
-        At::Here(app) => here(app, turn.turn_id, &said).await,
-        At::There(remote) => there(remote, turn.turn_id, &said).await,
+    match hub {
+        HubClient::Local(app) => run_local(app, turn.turn_id, &said).await,
+        HubClient::Remote(remote) => run_remote(remote, turn.turn_id, &said).await,
     }
 }
 
-async fn here(app: &App, turn: TurnId, said: &AnswerWish) -> Result<u8> {
+async fn run_local(app: &App, turn: TurnId, said: &AnswerRequest) -> Result<u8> {
     match app.hub().answer(turn, said).await {
         Ok(_) => {
             see_to(app, turn).await?;
@@ -74,24 +84,23 @@ async fn here(app: &App, turn: TurnId, said: &AnswerWish) -> Result<u8> {
     }
 }
 
-async fn there(remote: &Remote, turn: TurnId, said: &AnswerWish) -> Result<u8> {
+async fn run_remote(remote: &Remote, turn: TurnId, said: &AnswerRequest) -> Result<u8> {
     let interrupted = interrupted();
-    let view = say(remote, turn, said).await?;
+    let view = post_answer(remote, turn, said).await?;
     if view.turn_id == turn {
         answered(remote.out, &view);
         return Ok(0);
     }
     remote.out.note(SENT);
-    let following = Following {
-        stream: false,
-        interrupt: Interrupt::Cancels,
-        waits: Waits::Return,
-    };
-    following.to_its_end(remote, view, interrupted).await
+    follow_and_report(remote, view, false, interrupted).await
 }
 
-/// Says it to the daemon; another turn comes back if it became a new message.
-pub(super) async fn say(remote: &Remote, turn: TurnId, said: &AnswerWish) -> Result<TurnView> {
+/// Sends an answer to the daemon. Returns another turn if it became a new message.
+pub(super) async fn post_answer(
+    remote: &Remote,
+    turn: TurnId,
+    said: &AnswerRequest,
+) -> Result<TurnView> {
     let body = serde_json::json!({
         "question_id": said.question_id, "decision": said.decision, "message": said.message,
         "answers": said.answers, "by": said.by,
@@ -116,47 +125,47 @@ fn is_answer(word: &str) -> bool {
     word.parse::<Choice>().is_ok() || (!word.is_empty() && word.chars().all(number))
 }
 
-/// What the words say to the first thing the turn asks.
-fn said(view: &TurnView, words: &[String], text: Option<&str>) -> Result<AnswerWish> {
+/// Parses the words as an answer to the first pending question of the turn.
+fn said(view: &TurnView, words: &[String], text: Option<&str>) -> Result<AnswerRequest> {
     let by = me();
     let Some(question) = view.questions.first() else {
         // The hub knows best why there is none.
         let decision = words.first().and_then(|word| word.parse().ok());
-        return Ok(AnswerWish {
+        return Ok(AnswerRequest {
             decision: decision.or(Some(Choice::Deny)),
             by,
-            ..AnswerWish::default()
+            ..AnswerRequest::default()
         });
     };
     let wish = wish(question, words, text);
-    let wish = wish.map_err(|why| Failure::usage(why).try_this("rejoin inbox"))?;
-    Ok(AnswerWish { by, ..wish })
+    let wish = wish.map_err(|why| CommandError::usage(why).try_this("rejoin inbox"))?;
+    Ok(AnswerRequest { by, ..wish })
 }
 
-async fn the_only_one(at: At<'_>) -> Result<TurnId> {
-    let inbox = at.inbox().await?;
+async fn the_only_one(hub: HubClient<'_>) -> Result<TurnId> {
+    let inbox = hub.inbox().await?;
     let waits = |one: &&InboxView| one.status == TurnStatus::Waiting.as_str();
-    let waiting: Vec<&InboxView> = inbox.iter().filter(waits).collect();
+    let waiting: Vec<&InboxView> = inbox.turns.iter().filter(waits).collect();
     // One that was lost can be answered without its name if it is the only one there is.
     let waiting = if waiting.is_empty() {
-        inbox.iter().collect()
+        inbox.turns.iter().collect()
     } else {
         waiting
     };
     match waiting.as_slice() {
-        [] => Err(Failure::conflict("nothing waits for an answer").try_this("rejoin inbox")),
+        [] => Err(CommandError::conflict("nothing waits for an answer").try_this("rejoin inbox")),
         [one] => Ok(one.turn_id),
         several => {
             let names: Vec<_> = several.iter().map(|one| one.handle.as_str()).collect();
             let text = format!("{} turns wait: {}; name one", names.len(), names.join(", "));
-            Err(Failure::usage(text).try_this(format!("rejoin answer {} …", names[0])))
+            Err(CommandError::usage(text).try_this(format!("rejoin answer {} …", names[0])))
         }
     }
 }
 
 /// Sees to it that somebody passes the answer on, and settles the turn.
 pub(super) async fn see_to(app: &App, turn: TurnId) -> Result<()> {
-    let stored = app.hub().store.read().await?.turn(turn).await?;
+    let stored = app.hub().store.read().await?.turns().get(turn).await?;
     match stored {
         Some(stored) if !stored.status.ended() && !app.runner.is_held(&stored).await? => {
             leave_running(app, stored.conversation, turn)
@@ -165,12 +174,13 @@ pub(super) async fn see_to(app: &App, turn: TurnId) -> Result<()> {
     }
 }
 
-/// What a turn waits for, told to nobody in particular.
+/// Prints the questions of a turn that no person at this terminal can answer.
 pub(super) fn tell(out: Output, view: &TurnView) {
     let width = out.width();
     let mut lines = vec![];
     for question in &view.questions {
-        lines.extend(super::question::lines(&view.agent, question, width));
+        let most = super::question::CHANGED_LINES;
+        lines.extend(super::question::lines(&view.agent, question, width, most));
     }
     out.say(&lines);
     let next = |question: &QuestionView| super::question::hint(question, &view.handle);

@@ -1,14 +1,15 @@
 //! `rejoin archive`
 
 use clap::Args;
-use rejoin_hub::Want;
+use rejoin_hub::NameKind;
 
-use crate::at::At;
-use crate::failure::Result;
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use rejoin_errors::Result;
 
-/// Put a conversation away: it is not listed any more, and nothing else changes
+/// Archive a conversation: hide it from the list
 ///
-/// A message to it takes it out again.
+/// A new message brings it back.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin archive tmqx\n  rejoin list --archived\n  rejoin archive tmqx --undo"
@@ -17,16 +18,27 @@ pub(crate) struct ArchiveArgs {
     /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV")]
     conversation: String,
-    /// Take it out again
+    /// Bring it back
     #[arg(long)]
     undo: bool,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &ArchiveArgs) -> Result<u8> {
-    let found = at.named(&args.conversation, Want::Conversation).await?;
+impl Run for ArchiveArgs {
+    const NAME: &'static str = "archive";
+    const HELP: Help = Help::Change("hide");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &ArchiveArgs) -> Result<u8> {
+    let found = hub
+        .named(&args.conversation, NameKind::Conversation)
+        .await?;
     let id = found.conversation.id;
-    at.archive(id, !args.undo).await?;
-    let out = at.out();
+    hub.archive(id, !args.undo).await?;
+    let out = hub.out();
     if out.json {
         let done = serde_json::json!({"conversation_id": id, "archived": !args.undo});
         out.json(&done);

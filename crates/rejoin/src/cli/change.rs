@@ -1,43 +1,67 @@
-//! What the commands that change a history have in common: what they name, and what they report.
+//! Shared by the commands that change a history: message names and the report.
 
-use rejoin_hub::{Affected, Changed, Doing, PlaceView, Want};
+use rejoin_core::ConversationId;
+use rejoin_hub::{Affected, ChangeMode, Changed, NameKind, PlaceView};
 use rejoin_store::Conversation;
 
 use crate::app::App;
-use crate::at::At;
-use crate::failure::{Failure, Result};
+use crate::hub_client::HubClient;
 use crate::output::Output;
-use crate::output::figures::count;
+use crate::output::format::count;
+use rejoin_errors::{CommandError, Result};
 
-pub(super) fn doing(dry_run: bool) -> Doing {
-    if dry_run { Doing::Later } else { Doing::Now }
+impl Target {
+    /// Returns the command that takes a change of the message back, to follow a sentence about it.
+    pub(super) fn undo(&self, dry_run: bool) -> String {
+        if dry_run {
+            return String::new();
+        }
+        let conversation = self.name.split(':').next().unwrap_or_default();
+        format!(" · rejoin undo {conversation}")
+    }
+}
+
+pub(super) fn doing(dry_run: bool) -> ChangeMode {
+    if dry_run {
+        ChangeMode::Later
+    } else {
+        ChangeMode::Now
+    }
 }
 
 /// A message that was named, and how people call it.
 pub(super) struct Target {
+    pub(super) conversation: ConversationId,
     pub(super) message: PlaceView,
     /// `tmqx:4`
     pub(super) name: String,
 }
 
 /// Exactly one message; a conversation alone does not name one.
-pub(super) async fn message(at: At<'_>, name: &str, command: &str) -> Result<Target> {
-    let named = at.named(name, Want::Message).await?;
+pub(super) async fn message(hub: HubClient<'_>, name: &str, command: &str) -> Result<Target> {
+    let named = hub.named(name, NameKind::Message).await?;
     let Some(message) = named.message else {
         let handle = &named.conversation.handle;
         let text = format!("`{name}` is a conversation; name one of its messages");
-        return Err(Failure::usage(text).try_this(format!("rejoin {command} {handle}:N")));
+        return Err(CommandError::usage(text).try_this(format!("rejoin {command} {handle}:N")));
     };
     let name = named.called(message);
-    Ok(Target { message, name })
+    Ok(Target {
+        conversation: named.conversation.id,
+        message,
+        name,
+    })
 }
 
 pub(super) async fn handle(app: &App, conversation: &Conversation) -> Result<String> {
     let mut read = app.hub().store.read().await?;
-    Ok(read.short_handle(&conversation.handle).await?)
+    Ok(read
+        .conversations()
+        .short_handle(&conversation.handle)
+        .await?)
 }
 
-/// The document, or one sentence and a line for each agent that is affected.
+/// The document, or one sentence and its effects.
 pub(super) fn report(out: Output, changed: &Changed, sentence: &str) {
     if out.json {
         out.json(changed);
@@ -49,30 +73,40 @@ pub(super) fn report(out: Output, changed: &Changed, sentence: &str) {
         sentence.to_owned()
     }];
     lines.extend(changed.note.iter().map(|note| format!("  {note}")));
-    lines.extend(changed.affected.iter().map(effect));
-    out.text(&lines.join("\n"));
+    lines.extend(effects(&changed.affected));
+    out.prose(&lines.join("\n"));
 }
 
-/// What it means for an agent's next turn.
-pub(super) fn effect(affected: &Affected) -> String {
-    let Affected {
-        agent,
-        usable,
-        was_usable,
-        reason,
-        epoch: _,
-    } = affected;
-    let reason = reason.map_or("", |r| r.as_str());
-    match (was_usable, usable) {
-        (true, true) => format!("  {agent}: its session is not affected"),
-        (false, true) => format!("  {agent}: its session can be resumed again"),
-        (true, false) => {
-            format!(
-                "  {agent}: its session has seen what was changed, the next turn is told again ({reason})"
-            )
-        }
-        (false, false) => format!("  {agent}: as before, the next turn is told again ({reason})"),
-    }
+/// The effects on the next turn of each agent, agents with the same effect in one line.
+pub(super) fn effects(affected: &[Affected]) -> Vec<String> {
+    let named = |fits: fn(&Affected) -> bool| {
+        let names = affected.iter().filter(|it| fits(it));
+        names.map(|it| it.agent.to_string()).collect::<Vec<_>>()
+    };
+    let line = |names: Vec<String>, one: &str, several: &str| {
+        let what = if names.len() == 1 { one } else { several };
+        (!names.is_empty()).then(|| format!("  {} {what}", names.join(", ")))
+    };
+    [
+        line(
+            named(|it| !it.usable),
+            "is told again in its next turn",
+            "are told again in their next turns",
+        ),
+        line(
+            named(|it| it.usable && !it.was_usable),
+            "can resume its session again",
+            "can resume their sessions again",
+        ),
+        line(
+            named(|it| it.usable && it.was_usable),
+            "is not affected",
+            "are not affected",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// `2 messages removed`

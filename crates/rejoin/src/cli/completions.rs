@@ -1,24 +1,20 @@
-//! `rejoin completions`, and what a shell asks for while one types.
+//! `rejoin completions`, and the answers to a shell while one types.
+
+mod offers;
 
 use std::ffi::OsStr;
 
-use clap::builder::StyledStr;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::ArgValueCompleter;
-use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, PathCompleter};
+use clap_complete::engine::{ArgValueCandidates, PathCompleter};
 use clap_complete::env::{Bash, CompleteEnv, EnvCompleter, Fish, Zsh};
-use rejoin_store::ListFilter;
 
-use crate::app;
-use crate::config::Config;
-use crate::failure::{Failure, Result};
-use crate::output::{Output, one_line};
-use crate::store_at::StoreAt;
+use crate::cli::command::{Help, Run, Task};
+use crate::output::Output;
+use rejoin_errors::{CommandError, Result};
 
 /// Set by the script for the one call in which the shell asks.
 const ASKED: &str = "_REJOIN_COMPLETE";
-/// Conversations offered, newest first.
-const OFFERED: i64 = 50;
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]
@@ -30,6 +26,15 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
+impl Run for CompletionsArgs {
+    const NAME: &'static str = "completions";
+    const HELP: Help = Help::SetUp("completions for a shell");
+
+    fn task(self) -> Task {
+        Task::machine(self, async |on, args| run(args, on.out)).unrouted()
+    }
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Shell {
     Bash,
@@ -37,7 +42,7 @@ enum Shell {
     Fish,
 }
 
-pub(crate) fn run(args: &CompletionsArgs, out: Output) -> Result<u8> {
+fn run(args: &CompletionsArgs, out: Output) -> Result<u8> {
     let shell: &dyn EnvCompleter = match args.shell {
         Shell::Bash => &Bash,
         Shell::Zsh => &Zsh,
@@ -46,7 +51,7 @@ pub(crate) fn run(args: &CompletionsArgs, out: Output) -> Result<u8> {
     let mut script = vec![];
     shell
         .write_registration(ASKED, "rejoin", "rejoin", "rejoin", &mut script)
-        .map_err(|e| Failure::unavailable(e.to_string()))?;
+        .map_err(|e| CommandError::unavailable(e.to_string()))?;
     out.text(&String::from_utf8_lossy(&script));
     Ok(0)
 }
@@ -70,9 +75,13 @@ pub(super) fn with_candidates(command: Command) -> Command {
             .map(ToString::to_string);
         match name.as_deref() {
             Some("CONV" | "TURN" | "MESSAGE" | "FROM" | "INTO") => {
-                arg.add(ArgValueCandidates::new(conversations))
+                arg.add(ArgValueCandidates::new(offers::conversations))
             }
-            Some("AGENT") => arg.add(ArgValueCandidates::new(agents)),
+            Some("AGENT") => arg.add(ArgValueCandidates::new(offers::agents)),
+            Some("MODE") => arg.add(ArgValueCandidates::new(offers::modes)),
+            _ if arg.get_id() == "model" => arg.add(ArgValueCandidates::new(offers::models)),
+            Some("KEY") if arg.get_id() == "key" => arg.add(ArgValueCandidates::new(offers::keys)),
+            Some("SETTING") => arg.add(ArgValueCandidates::new(offers::settings)),
             Some("DIR") => arg.add(ArgValueCompleter::new(PathCompleter::dir())),
             Some("FILE") => arg.add(ArgValueCompleter::new(PathCompleter::file())),
             Some("PROMPT" | "TEXT" | "TITLE") => {
@@ -81,55 +90,4 @@ pub(super) fn with_candidates(command: Command) -> Command {
             _ => arg,
         }
     })
-}
-
-fn agents() -> Vec<CompletionCandidate> {
-    rejoin_agents::ADAPTERS
-        .iter()
-        .map(|a| CompletionCandidate::new(a.name()))
-        .collect()
-}
-
-/// Handles with their titles. Whatever goes wrong, a shell is told nothing.
-fn conversations() -> Vec<CompletionCandidate> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let found = runtime.ok().and_then(|runtime| runtime.block_on(handles()));
-    found.unwrap_or_default()
-}
-
-async fn handles() -> Option<Vec<CompletionCandidate>> {
-    let config = Config::load(None, &app::here().ok()?).ok()?;
-    if config.untrusted.as_ref().is_some_and(|u| u.names_store) {
-        return None;
-    }
-    let at = StoreAt::named(&app::data_home().ok()?, config.database_url.as_deref()).ok()?;
-    if matches!(&at, StoreAt::File(file) if !file.exists()) {
-        return None;
-    }
-    let store = at.open().await.ok()?;
-    let mut read = store.read().await.ok()?;
-    let filter = ListFilter {
-        limit: OFFERED,
-        ..ListFilter::default()
-    };
-    let mut offered =
-        vec![CompletionCandidate::new("last").help(Some("last used in this folder".into()))];
-    for (n, conversation) in read
-        .list_conversations(&filter)
-        .await
-        .ok()?
-        .iter()
-        .enumerate()
-    {
-        let handle = read.short_handle(&conversation.handle).await.ok()?;
-        let title = StyledStr::from(one_line(&conversation.title, 60));
-        offered.push(
-            CompletionCandidate::new(handle)
-                .help(Some(title))
-                .display_order(Some(n + 1)),
-        );
-    }
-    Some(offered)
 }

@@ -1,38 +1,70 @@
 //! `rejoin config`
 
-use std::path::Path;
+mod change;
 
 use clap::{Args, Subcommand};
 use rejoin_runner::trust::TrustState;
 use serde_json::{Value, json};
 
-use crate::app::here;
-use crate::config::{Loaded, Role, Setting, Source, page, schema, sources};
-use crate::failure::Result;
+use crate::app::{Invocation, here};
+use crate::cli::command::{Help, Run, Task};
+use crate::config::{Loaded, Role, Setting, Source, schema, sources};
 use crate::output::{Line, Output, Tone, table};
+use rejoin_errors::Result;
 
-/// Show the configuration, and where each value comes from
+/// Show or change the configuration
+///
+/// set, unset and edit change your own file, or the one of --config. Comments stay.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rejoin config show                        every value and its source\n  rejoin config set default_agent codex\n  rejoin config set notify.on waiting,failed"
+)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     what: What,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+impl Run for ConfigArgs {
+    const NAME: &'static str = "config";
+    const HELP: Help = Help::SetUp("values");
+
+    fn task(self) -> Task {
+        Task::machine(self, async |on, args| run(on, args))
+    }
+}
+
+#[derive(Debug, Clone, Subcommand)]
 enum What {
-    /// Print every value with where it came from: default, file and line, or variable
+    /// Print every value and its source: default, file and line, or variable
     Show,
     /// Print the files that are read, in order
     Path,
     /// Print a JSON Schema of the file, for your editor
     Schema,
-    /// Print the page docs/configuration.md
-    #[command(hide = true)]
-    Docs,
+    /// Set a key; a list is written a,b
+    Set {
+        /// Key, e.g. resume.breaker
+        #[arg(value_name = "SETTING")]
+        name: String,
+        #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Remove a key
+    Unset {
+        /// Key, e.g. resume.breaker
+        #[arg(value_name = "SETTING")]
+        name: String,
+    },
+    /// Open the file in your $EDITOR; a wrong file is refused
+    Edit,
 }
 
-pub(crate) fn run(args: &ConfigArgs, out: Output, explicit: Option<&Path>) -> Result<u8> {
-    match args.what {
+fn run(on: &Invocation, args: &ConfigArgs) -> Result<u8> {
+    let (out, explicit) = (on.out, on.config_file());
+    match &args.what {
+        What::Set { name, value } => return change::set(on, name, value),
+        What::Unset { name } => return change::unset(on, name),
+        What::Edit => return change::edit(on),
         What::Show => show(out, &Loaded::load(explicit, &here()?)?),
         What::Path => {
             // Where they lie is worth knowing above all when something is wrong in them.
@@ -42,7 +74,6 @@ pub(crate) fn run(args: &ConfigArgs, out: Output, explicit: Option<&Path>) -> Re
         }
         What::Schema if out.json => out.json(&schema()),
         What::Schema => out.text(&serde_json::to_string_pretty(&schema()).unwrap_or_default()),
-        What::Docs => out.text(&page()),
     }
     Ok(0)
 }
@@ -106,7 +137,7 @@ fn path(out: Output, sources: &[Source]) {
     out.lines(&table(&rows, None));
 }
 
-/// What became of a file, in a few words.
+/// The state of a configuration file in a few words.
 pub(super) fn state(source: &Source) -> String {
     let role = match source.role {
         Role::Yours => "yours",

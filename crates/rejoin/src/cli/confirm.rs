@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use crate::failure::{Failure, Result, codes};
 use crate::output::Output;
+use rejoin_errors::{CommandError, Result, codes};
 
 /// Runs `send`. Where the conversation asks first and the user did not confirm, the user is asked and `send`
 /// runs once more with the answer; without a terminal the refusal stands.
@@ -23,7 +23,7 @@ pub(crate) async fn or_ask<T>(
     send(true).await
 }
 
-fn yes(out: Output, refused: &Failure) -> bool {
+fn yes(out: Output, refused: &CommandError) -> bool {
     let (asks, _) = refused.message.split_once(';').unwrap_or_default();
     out.note(&format!("{asks}; continue it? [y/N] "));
     let mut answer = String::new();

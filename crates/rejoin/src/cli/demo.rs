@@ -4,23 +4,33 @@ use std::ffi::OsString;
 
 use clap::Args;
 use rejoin_core::AgentName;
-use rejoin_hub::{Doing, Incoming, Target, TurnFlags, TurnRequest};
-use rejoin_runner::{IfBusy, WallMode};
+use rejoin_hub::{ChangeMode, IfBusy, Incoming, Target, TurnFlags, TurnRequest};
+use rejoin_runner::WallMode;
 use tokio::sync::watch;
 
-use crate::app::App;
+use crate::app::{App, Invocation};
+use crate::cli::command::{Help, Run, Task};
 use crate::config::{Config, Loaded};
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use rejoin_errors::{CommandError, Result};
 
-/// Show what rejoin does: a few seconds, no key, no network, nothing left behind
+/// Run a short demo conversation: no key, no network, leaves no files
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {}
 
-pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
+impl Run for DemoArgs {
+    const NAME: &'static str = "demo";
+    const HELP: Help = Help::SetUp("ten seconds without a key");
+
+    fn task(self) -> Task {
+        Task::machine(self, run)
+    }
+}
+
+async fn run(on: &Invocation, _args: &DemoArgs) -> Result<u8> {
+    let out = on.out;
     let scratch = Scratch::new()?;
     let (home, folder) = (scratch.0.join("home"), scratch.0.join("project"));
-    fs_err::create_dir_all(&folder).map_err(|e| Failure::unavailable(e.to_string()))?;
+    fs_err::create_dir_all(&folder).map_err(|e| CommandError::unavailable(e.to_string()))?;
     let env = [
         ("HOME", home.clone().into_os_string()),
         ("PATH", std::env::var_os("PATH").unwrap_or_default()),
@@ -47,7 +57,7 @@ pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
     )
     .await?;
     fs_err::remove_dir_all(home.join(".rejoin-demo"))
-        .map_err(|e| Failure::unavailable(e.to_string()))?;
+        .map_err(|e| CommandError::unavailable(e.to_string()))?;
     step(
         &app,
         "Now the agent's session file is deleted. It comes back from a snapshot, byte for byte.",
@@ -58,18 +68,18 @@ pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
     let first = app.hub().find_message("demo:1", &app.folders()).await?;
     if let Some(message) = first.message {
         let text = "My name is Eve and I like coffee.";
-        let edited = app.hub().edit(message.message.id, text, Doing::Now);
+        let edited = app.hub().edit(message.message.id, text, ChangeMode::Now);
         edited.await?;
     }
     step(
         &app,
-        "And a message is edited. What the session has seen is no longer what was said: a new one is told.",
+        "Now a message is edited. The session has seen the old text, so a new session gets the new transcript.",
         "rejoin edit last:1 \"My name is Eve and I like coffee.\"; rejoin reply \"And now?\"",
         "And now?",
     )
     .await?;
     if !out.json {
-        out.text("\nNothing of this was kept. With a coding agent installed: rejoin send \"hello\"\nand then: rejoin reply \"what did I say?\", rejoin explain, rejoin list");
+        out.text("\nThe demo left no files. With a coding agent installed: rejoin send \"hello\"\nand then: rejoin reply \"what did I say?\", rejoin explain, rejoin list");
     }
     app.close().await;
     Ok(0)
@@ -77,7 +87,7 @@ pub(crate) async fn run(_args: &DemoArgs, out: Output) -> Result<u8> {
 
 async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
     let here = app.here.to_str().unwrap_or("/").to_owned();
-    let agent = AgentName::new("demo").map_err(|e| Failure::usage(e.to_string()))?;
+    let agent = AgentName::new("demo").map_err(|e| CommandError::usage(e.to_string()))?;
     let incoming = Incoming {
         turn: None,
         target: Target::Key("demo".into()),
@@ -90,7 +100,7 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         flags: TurnFlags::default(),
         request: TurnRequest::default(),
         client_key: None,
-        refuse_if_busy: false,
+        if_busy: IfBusy::Wait,
         queue_limit: None,
         confirmed: true,
         answers: None,
@@ -122,7 +132,7 @@ struct Scratch(std::path::PathBuf);
 impl Scratch {
     fn new() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("rejoin-demo-{}", std::process::id()));
-        fs_err::create_dir_all(&path).map_err(|e| Failure::unavailable(e.to_string()))?;
+        fs_err::create_dir_all(&path).map_err(|e| CommandError::unavailable(e.to_string()))?;
         Ok(Self(path))
     }
 }

@@ -1,23 +1,24 @@
 //! A person at a terminal is asked what an agent wants to know.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 
-use rejoin_core::{AnswerWish, Choice, QuestionKind, TurnId};
-use rejoin_hub::{Error, QuestionView, TurnView};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use rejoin_core::{AnswerRequest, Choice, QuestionKind};
+use rejoin_hub::{QuestionView, TurnView};
 
-use super::live::View;
-use super::question::{chosen, item_lines, lines};
-use crate::app::App;
-use crate::failure::Result;
+use super::progress_view::View;
+use super::question::{CHANGED_LINES, chosen, item_lines, lines};
+use super::typed_lines::{self, TypedLines};
 use crate::output::Output;
+
+/// Explanation of the keys of an approval.
+const HELP: &str = "a: allow this once; A: allow the like for the rest of this process; d: deny, with a reason if you like (d not on a Friday)";
 
 /// Asks one thing after the other; what others answer meanwhile is not asked any more.
 #[derive(Default)]
 pub(super) struct Dialog {
     asking: Option<Asking>,
-    typed: Option<UnboundedReceiver<String>>,
+    typed: Option<TypedLines>,
     /// Nothing can be typed any more.
     left: bool,
 }
@@ -28,34 +29,23 @@ struct Asking {
 }
 
 impl Dialog {
-    /// Is there somebody who sees what is asked, and can type?
+    /// Returns true if a person sees the questions and can type.
     pub(super) fn possible(out: Output) -> bool {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         !out.json
             && !out.quiet
             && !dumb
-            && std::io::stdin().is_terminal()
             && std::io::stderr().is_terminal()
+            && typed_lines::possible()
     }
 
     pub(super) fn is_asking(&self) -> bool {
         self.asking.is_some()
     }
 
-    /// Whoever was there has left.
+    /// Returns true if stdin has ended.
     pub(super) fn is_left(&self) -> bool {
         self.left
-    }
-
-    /// Looks at what the turn waits for, and asks it.
-    pub(super) async fn look(&mut self, app: &App, turn: TurnId, live: &mut View) -> Result<()> {
-        let waits = app.hub().store.read().await?.is_waiting(turn).await?;
-        if waits {
-            self.ask(app.out, app.hub().turn_view(turn).await?, live);
-        } else {
-            self.rest(app.out, live);
-        }
-        Ok(())
     }
 
     /// The turn waits for nobody any more.
@@ -63,6 +53,7 @@ impl Dialog {
         if self.asking.take().is_some() {
             out.note("");
         }
+        self.typed = None;
         live.hold(false);
     }
 
@@ -77,65 +68,54 @@ impl Dialog {
         };
         live.hold(true);
         if question.kind == QuestionKind::Approval {
-            out.say(&lines(&view.agent, &question, out.width()));
+            out.say(&lines(&view.agent, &question, out.width(), CHANGED_LINES));
         }
         self.asking = Some(Asking {
             question,
             answers: BTreeMap::new(),
         });
-        self.typed.get_or_insert_with(typed);
+        self.typed.get_or_insert_with(TypedLines::begin);
         self.prompt(out);
     }
 
     /// The next line that was typed.
     pub(super) async fn line(&mut self) -> Option<String> {
         match &mut self.typed {
-            Some(typed) => typed.recv().await,
+            Some(typed) => typed.next().await,
             None => std::future::pending().await,
         }
     }
 
-    /// None: no more lines will come.
-    pub(super) async fn hear(
-        &mut self,
-        app: &App,
-        turn: TurnId,
-        line: Option<String>,
-    ) -> Result<()> {
-        let Some(wish) = self.answer(app.out, line) else {
-            return Ok(());
-        };
-        match app.hub().answer(turn, &wish).await {
-            Ok(_) => app.runner.wake.send_modify(|n| *n += 1),
-            // Somebody was faster, it has ended, or that was no answer and it is asked again.
-            Err(error @ (Error::Conflict(_) | Error::QuestionGone { .. } | Error::Usage(_))) => {
-                app.out.note(&error.to_string());
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-
-    /// What was typed, once it answers what was asked.
-    pub(super) fn answer(&mut self, out: Output, line: Option<String>) -> Option<AnswerWish> {
+    /// Returns the answer once the typed lines complete one.
+    pub(super) fn answer(&mut self, out: Output, line: Option<String>) -> Option<AnswerRequest> {
         let Some(line) = line else {
             self.typed = None;
             self.left = true;
             return None;
         };
-        let wish = self.asking.as_mut()?.hear(line.trim());
+        let Some(asking) = &mut self.asking else {
+            typed_lines::keep_unused(line);
+            return None;
+        };
+        let wish = match asking.hear(line.trim()) {
+            Ok(wish) => wish,
+            Err(why) => {
+                out.note(&format!("  {why}"));
+                None
+            }
+        };
         let Some(wish) = wish else {
             self.prompt(out);
             return None;
         };
         self.asking = None;
-        Some(AnswerWish { by: me(), ..wish })
+        Some(AnswerRequest { by: me(), ..wish })
     }
 
     fn prompt(&self, out: Output) {
         let Some(asking) = &self.asking else { return };
         let Some(item) = asking.next() else {
-            part("  allow, always or deny? ");
+            part("  [a]llow [A]lways [d]eny [?] ");
             return;
         };
         out.say(&item_lines(item, out.width()));
@@ -153,61 +133,56 @@ impl Asking {
         self.question.questions.iter().find(open)
     }
 
-    /// None: more is to be said.
-    fn hear(&mut self, line: &str) -> Option<AnswerWish> {
+    /// Takes a line. Returns none while more input is needed, and an error for a number that is no
+    /// option.
+    fn hear(&mut self, line: &str) -> Result<Option<AnswerRequest>, String> {
         let question_id = Some(self.question.id);
-        let decided = |decision, message: &str| AnswerWish {
+        let decided = |decision, message: &str| AnswerRequest {
             question_id,
             decision: Some(decision),
             message: Some(message.to_owned()).filter(|m| !m.is_empty()),
-            ..AnswerWish::default()
+            ..AnswerRequest::default()
         };
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if self.question.kind == QuestionKind::Approval {
-            let choice = match word.to_lowercase().as_str() {
-                "allow" | "a" | "yes" | "y" => Choice::Allow,
-                "always" => Choice::Always,
-                "deny" | "d" | "no" | "n" => Choice::Deny,
-                _ => return None,
+            let choice = match word {
+                "A" => Choice::Always,
+                _ => match word.to_lowercase().as_str() {
+                    "allow" | "a" | "yes" | "y" => Choice::Allow,
+                    "always" => Choice::Always,
+                    "deny" | "d" | "no" | "n" => Choice::Deny,
+                    "" => return Ok(None),
+                    _ => return Err(HELP.to_owned()),
+                },
             };
-            return Some(decided(choice, rest.trim()));
+            return Ok(Some(decided(choice, rest.trim())));
         }
         if line == "deny" {
-            return Some(decided(Choice::Deny, ""));
+            return Ok(Some(decided(Choice::Deny, "")));
         }
-        let item = self.next()?;
-        if line.is_empty() {
-            return None;
-        }
+        let Some(item) = self.next().filter(|_| !line.is_empty()) else {
+            return Ok(None);
+        };
+        let numbers = line
+            .chars()
+            .all(|c| c.is_ascii_digit() || c == ',' || c == ' ');
         let said = match chosen(item, line) {
-            Ok(labels) if !labels.is_empty() && (item.multi || labels.len() == 1) => labels,
+            Ok(labels) if labels.len() == 1 || (item.multi && !labels.is_empty()) => labels,
+            Ok(_) if numbers => return Err("it takes one number only".into()),
+            Err(why) if numbers && !item.options.is_empty() => return Err(why),
             Ok(_) | Err(_) => vec![line.to_owned()],
         };
         let id = item.id.clone();
         self.answers.insert(id, said);
-        self.next().is_none().then(|| AnswerWish {
+        Ok(self.next().is_none().then(|| AnswerRequest {
             question_id,
             answers: Some(self.answers.clone()),
-            ..AnswerWish::default()
-        })
+            ..AnswerRequest::default()
+        }))
     }
 }
 
-/// Lines as they are typed. Reading them cannot be given up, so it has a thread of its own.
-fn typed() -> UnboundedReceiver<String> {
-    let (send, receive) = unbounded_channel();
-    std::thread::spawn(move || {
-        let mut lines = std::io::stdin().lock().lines();
-        while let Some(Ok(line)) = lines.next() {
-            if send.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receive
-}
-
-/// Who says so, for those who come second.
+/// The name that an answer is stored under.
 pub(super) fn me() -> String {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     named("USER")

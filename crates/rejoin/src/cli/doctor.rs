@@ -11,42 +11,45 @@ use std::path::Path;
 
 use clap::Args;
 use rejoin_runner::trust::TrustState;
-use rejoin_runner::wall::{self as kernel, Standing};
-use rejoin_runner::{Asks, RunnerConfig, WallMode, inspect};
+use rejoin_runner::wall::{self as kernel, WallPlan};
+use rejoin_runner::{Asks, RunnerConfig, WallMode, doctor_facts};
 use serde_json::{Value, json};
 
+pub(crate) use self::permissions::page as agents_page;
 use self::report::{Report, bytes};
-use crate::app::{data_home, here, wall};
+use crate::app::{Invocation, data_home, here, wall};
+use crate::cli::command::{Help, Run, Task};
 use crate::config::{Config, Loaded, Source, sources};
-use crate::failure::Result;
-use crate::output::Output;
+use rejoin_errors::Result;
 
 /// Less than this, and a turn may fill the disk.
 const LITTLE: u64 = 200 << 20;
 
 /// Check agents, logins, configuration and store
 ///
-/// Looks only; --prove also holds a conversation with each installed CLI against a built-in model,
-/// without key or tokens, and shows what of it works. Exits with 1 if something needs attention.
+/// Reads only. --prove also runs a test conversation with each installed CLI against a built-in model,
+/// without key or tokens, and reports which features work. Exits with 1 if something needs attention.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin doctor\n  rejoin doctor --prove claude    does this very binary resume?"
+    after_help = "Examples:\n  rejoin doctor\n  rejoin doctor --prove claude    tests whether this binary resumes"
 )]
 pub(crate) struct DoctorArgs {
-    /// Prove what installed agents do: all, or this one
+    /// Test installed agents: all, or this one
     #[arg(long, value_name = "AGENT", num_args = 0..=1, default_missing_value = "all")]
     prove: Option<String>,
-
-    /// Print the page about agents and their permissions
-    #[arg(long, hide = true)]
-    docs: bool,
 }
 
-pub(crate) async fn run(args: &DoctorArgs, out: Output, explicit: Option<&Path>) -> Result<u8> {
-    if args.docs {
-        out.text(permissions::page().trim_end());
-        return Ok(0);
+impl Run for DoctorArgs {
+    const NAME: &'static str = "doctor";
+    const HELP: Help = Help::SetUp("check the set-up");
+
+    fn task(self) -> Task {
+        Task::machine(self, run)
     }
+}
+
+async fn run(on: &Invocation, args: &DoctorArgs) -> Result<u8> {
+    let (out, explicit) = (on.out, on.config_file());
     let mut report = Report::default();
     let home = data_home()?;
     let (config, sources) = configuration(&mut report, explicit)?;
@@ -141,11 +144,11 @@ fn walls(report: &mut Report, config: &RunnerConfig) -> Value {
     let standing = kernel::here(config);
     let text = standing.to_string();
     match (&standing, config.wall.mode) {
-        (Standing::Built(_), _) => report.good("wall", &text),
-        (Standing::Impossible(_), WallMode::Required) => {
+        (WallPlan::Built(_), _) => report.good("wall", &text),
+        (WallPlan::Impossible(_), WallMode::Required) => {
             report.bad("wall", &text, "[wall] mode = \"auto\" in the configuration");
         }
-        (Standing::Impossible(_) | Standing::Off, _) => report.note("wall", &text),
+        (WallPlan::Impossible(_) | WallPlan::Off, _) => report.note("wall", &text),
     }
     let mechanism = standing.wall().map(|wall| wall.mechanism.name());
     json!({"mechanism": mechanism, "text": text})
@@ -153,7 +156,7 @@ fn walls(report: &mut Report, config: &RunnerConfig) -> Value {
 
 fn machine(report: &mut Report, home: &Path) -> Value {
     report.section("machine");
-    let found = inspect::machine(home);
+    let found = doctor_facts::machine(home);
     match found.free_bytes {
         Some(free) if free < LITTLE => {
             let text = format!("{} in {}", bytes(free), home.display());

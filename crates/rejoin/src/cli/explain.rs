@@ -1,38 +1,41 @@
 //! `rejoin explain`
 
-mod future;
+mod next;
 mod page;
-pub(super) mod why;
+pub(super) mod reason_text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use rejoin_core::{Reason, TurnStatus, Verdict};
+use rejoin_core::{PermissionMode, Reason, TurnStatus, Verdict};
 use rejoin_hub::{ExplainView, TurnView};
 use serde_json::Value;
 
-use crate::at::At;
+use crate::app::Invocation;
+use crate::cli::command::{Help, Run, Task, TrustCheck};
 use crate::cli::question::{hint, in_short};
-use crate::failure::Result;
-use crate::output::figures::{count, duration, money};
+use crate::cli::verdict_line;
+use crate::hub_client::HubClient;
+use crate::output::format::{count, duration, money};
 use crate::output::{Line, Output, Tone};
-use crate::portable::Glance;
+use crate::portable::BundleReader;
 use page::{Page, Worth};
-use why::{Case, Tense, allowed, told, version};
+use reason_text::{Case, Tense, allowed, told, version};
+use rejoin_errors::Result;
 
-/// Say why a turn went as it did, or what the next one would do
-#[derive(Debug, Args)]
+/// Explain the verdict of a turn, or predict the next one
+#[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin explain                the last turn in this folder\n  rejoin explain tmqx:14        the turn that message 14 belongs to\n  rejoin explain tmqx --next    what would happen if you sent now"
+    after_help = "Examples:\n  rejoin explain                the last turn in this folder\n  rejoin explain tmqx:14        the turn that message 14 belongs to\n  rejoin explain tmqx --next    predicts the next turn"
 )]
 pub(crate) struct ExplainArgs {
     /// Turn, message or conversation; a conversation means its last turn
     #[arg(value_name = "TURN", default_value = "last")]
     turn: String,
-    /// What would happen if you sent a message now
+    /// Predict the turn of a message sent now
     #[arg(long)]
     pub(super) next: bool,
-    /// With --next: if this agent answered
+    /// With --next: for this agent
     #[arg(short, long, requires = "next")]
     agent: Option<String>,
     /// With --next: in this folder
@@ -41,35 +44,78 @@ pub(crate) struct ExplainArgs {
     /// With --next: with this model
     #[arg(short, long, requires = "next")]
     model: Option<String>,
-    /// Show every check, and the command in full
+    /// With --next: with these permissions (read-only, edit, full, ask)
+    #[arg(long, requires = "next", hide_short_help = true, value_name = "MODE")]
+    permission: Option<PermissionMode>,
+    /// With --next: only with these tools
+    #[arg(
+        long,
+        requires = "next",
+        hide_short_help = true,
+        value_delimiter = ',',
+        value_name = "A,B"
+    )]
+    tools: Option<Vec<String>>,
+    /// With --next: without these tools
+    #[arg(
+        long,
+        requires = "next",
+        hide_short_help = true,
+        value_delimiter = ',',
+        value_name = "A,B"
+    )]
+    deny_tools: Option<Vec<String>>,
+    /// With --next: in a new session
+    #[arg(long, requires = "next", hide_short_help = true)]
+    fresh_session: bool,
+    /// With --next: with the session of another folder
+    #[arg(long, requires = "next", hide_short_help = true)]
+    relocate: bool,
+    /// Show every check, and the whole command
     #[arg(long)]
     raw: bool,
-    /// Of the conversation in this file
+    /// Explain a turn of the conversation in this file
     #[arg(long, value_name = "FILE")]
     pub(super) bundle: Option<PathBuf>,
 }
 
-/// Of a conversation that lives in a file.
-pub(crate) async fn of_bundle(
-    mut args: ExplainArgs,
-    out: Output,
-    config: Option<&Path>,
-) -> Result<u8> {
-    let file = args.bundle.clone().unwrap_or_default();
-    let glance = Glance::at(out, config, &file).await?;
-    args.turn = glance.named(&args.turn);
-    run(At::Here(&glance.app), &args).await
+impl Run for ExplainArgs {
+    const NAME: &'static str = "explain";
+    const HELP: Help = Help::Look("why a turn had its verdict");
+
+    fn task(self) -> Task {
+        let trust = if self.next {
+            TrustCheck::Required
+        } else {
+            TrustCheck::Unneeded
+        };
+        let task = if self.bundle.is_some() {
+            Task::machine(self, of_bundle)
+        } else {
+            Task::hub(self, run)
+        };
+        task.trust(trust)
+    }
 }
 
-pub(crate) async fn run(at: At<'_>, args: &ExplainArgs) -> Result<u8> {
+/// Runs `explain --bundle` on a conversation in a file.
+async fn of_bundle(on: &Invocation, args: &ExplainArgs) -> Result<u8> {
+    let mut args = args.clone();
+    let file = args.bundle.clone().unwrap_or_default();
+    let bundle = BundleReader::at(on, &file).await?;
+    args.turn = bundle.named(&args.turn);
+    run(HubClient::Local(&bundle.app), &args).await
+}
+
+async fn run(hub: HubClient<'_>, args: &ExplainArgs) -> Result<u8> {
     if args.next {
-        return future::run(at, args).await;
+        return next::run(hub, args).await;
     }
-    let (out, turn) = (at.out(), at.turn(&args.turn).await?);
+    let (out, turn) = (hub.out(), hub.turn(&args.turn).await?);
     if out.json {
         out.json(&turn);
     } else {
-        past(out, &at.explain(turn.turn_id).await?, args.raw);
+        past(out, &hub.explain(turn.turn_id).await?, args);
     }
     Ok(0)
 }
@@ -91,11 +137,12 @@ impl Known {
     }
 }
 
-fn past(out: Output, explained: &ExplainView, raw: bool) {
+fn past(out: Output, explained: &ExplainView, args: &ExplainArgs) {
+    let raw = args.raw;
     let view = &explained.turn;
     let turn = Known::of(view);
     let mut page = Page::new(out);
-    let now = At::now();
+    let now = HubClient::now();
     let when = view
         .started_at
         .as_deref()
@@ -110,24 +157,30 @@ fn past(out: Output, explained: &ExplainView, raw: bool) {
         &[view.handle.clone(), version, when],
     );
     let first = turn.reason == Some(Reason::FirstTurn);
+    let joins = turn.reason == Some(Reason::NoSession);
     page.checks(&view.checks, |name, ok| {
-        if raw {
+        if joins && !ok && name == "session" {
+            Worth::Absent
+        } else if raw {
             Worth::Line
         } else {
             worth(name, ok, first)
         }
     });
+    if turn.verdict == Some(Verdict::Restored) {
+        page.row("why", &restored_because(&view.checks));
+    }
     if turn.verdict.is_some() {
         page.row("sent", &told(&view.sent, Tense::Past));
     }
     if view.ended() {
         page.row("cost", &cost(view, explained.resumed_estimate_usd));
     }
-    let envelope = &explained.envelope;
-    let tools = envelope.tools.as_deref();
+    let permissions = &explained.permissions;
+    let tools = permissions.tools.as_deref();
     page.row(
         "allowed",
-        &allowed(envelope.mode.as_str(), tools, &envelope.deny_tools),
+        &allowed(permissions.mode.as_str(), tools, &permissions.deny_tools),
     );
     page.wall(&view.checks, raw);
     if let Some(denied) = view.denied.as_array().filter(|d| !d.is_empty()) {
@@ -171,7 +224,7 @@ fn past(out: Output, explained: &ExplainView, raw: bool) {
         );
     }
     if let Some(goes_on) = explained.goes_on {
-        page.row("next", &next_turn(goes_on, view));
+        page.row("next", &next_turn(goes_on, view, args));
     }
     if !view.command.is_empty() {
         if raw {
@@ -213,14 +266,36 @@ fn headline(turn: &Known, view: &TurnView) -> Line {
                 .with(Tone::Plain, "; it was ");
         }
     }
+    if turn.verdict == Some(Verdict::Reseeded) && turn.reason == Some(Reason::NoSession) {
+        return line.with(Tone::Strong, &verdict_line::joins(view));
+    }
     line.with(Tone::Strong, &case.headline(Tense::Past))
 }
 
-/// What the check saw that gave the reason. Permissions are no reason not to resume.
+/// Evidence of the check that gave the reason. Permissions never prevent a resume.
 pub(super) fn refusal(checks: &Value) -> &str {
     let failed = |c: &&Value| c["ok"] == false && c["check"] != "envelope";
     let found = checks.as_array().into_iter().flatten().find(failed);
     found.and_then(|c| c["evidence"].as_str()).unwrap_or("")
+}
+
+/// Why the session had to be restored: the evidence of the check that found no usable session.
+fn restored_because(checks: &Value) -> String {
+    let all = checks.as_array().into_iter().flatten();
+    let evidence = all.filter_map(|check| check["evidence"].as_str());
+    let found = evidence
+        .into_iter()
+        .find(|it| it.contains("but there is a"));
+    match found {
+        Some("not here, but there is a snapshot") => {
+            "the session's file was gone; its snapshot was put in its place".to_owned()
+        }
+        Some("not as confirmed, but there is a verified snapshot") => {
+            "the session's file had changed; its snapshot was put in its place".to_owned()
+        }
+        Some(other) => other.to_owned(),
+        None => "the session was on another machine, or in another folder".to_owned(),
+    }
 }
 
 /// Checks that say nothing special are named only; `--raw` shows what they saw.
@@ -264,10 +339,13 @@ fn denial(denied: &Value) -> String {
     crate::output::one_line(&format!("{tool} {input}"), 100)
 }
 
-/// What becomes of the session this turn used; only the newest turn can tell.
-fn next_turn(goes_on: bool, view: &TurnView) -> String {
+/// The fate of the session this turn used; known for the newest turn only.
+fn next_turn(goes_on: bool, view: &TurnView, args: &ExplainArgs) -> String {
     let name = view.handle.split(':').next().unwrap_or_default();
-    let ask = format!("rejoin explain {name} --next");
+    let ask = match &args.bundle {
+        Some(file) => format!("rejoin explain --next --bundle {}", file.display()),
+        None => format!("rejoin explain {name} --next"),
+    };
     if goes_on {
         format!("resumes, unless something changes ({ask})")
     } else {

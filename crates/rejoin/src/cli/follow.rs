@@ -1,109 +1,162 @@
-//! Runs an accepted turn to its end, shows what happens meanwhile, and tells how it came out.
+//! Follows a turn until it ends, waits for a person, or a signal comes. One loop for a turn that this process runs,
+//! one that another process runs, and one that a daemon runs.
+
+pub(super) mod local;
+pub(super) mod remote;
 
 use std::time::Duration;
 
-use rejoin_hub::Accepted;
-use rejoin_runner::{Asks, IfBusy};
-use tokio::sync::watch;
+use rejoin_core::AnswerRequest;
+use rejoin_hub::TurnView;
 
-use crate::app::App;
 use crate::cli::dialog::Dialog;
-use crate::cli::live::View;
-use crate::cli::outcome::{Reported, report};
-use crate::cli::watch::leave_running;
-use crate::failure::Result;
+use crate::cli::progress_view::View;
+use crate::output::Output;
+use rejoin_errors::Result;
 
-/// How soon an answer of another process is seen, while a question is shown.
+/// Time within which an answer of another process is seen, while a question is shown.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-pub(super) async fn to_its_end(
-    app: &App,
-    accepted: &Accepted,
-    if_busy: IfBusy,
-    stream: bool,
-    interrupted: impl Future<Output = u8>,
-) -> Result<u8> {
-    let signal = to_its_rest(app, accepted, if_busy, stream, interrupted).await?;
-    report(app, accepted.turn, Reported::of(stream), signal).await
+/// A turn that is followed: its state, and the way to a person's answer and to its cancellation.
+pub(super) trait TurnFeed {
+    type Change;
+
+    /// Shows a step in the view. Returns the state of the turn, if the step may have changed it.
+    async fn observe(&mut self, step: Step<Self::Change>, view: &mut View) -> Result<State>;
+
+    /// Reads the turn with its questions.
+    async fn turn_view(&mut self) -> Result<TurnView>;
+
+    /// Passes on a person's answer. A refusal is printed: then the question is asked again.
+    async fn answer(&mut self, answer: &AnswerRequest) -> Result<()>;
+
+    /// Requests the end of the turn, which follows as a change.
+    async fn cancel(&mut self) -> Result<()>;
 }
 
-/// The same without telling how it came out. Gives the signal that came, if one did.
-///
-/// `interrupted`: listened to since before the turn was accepted, so that a signal cancels it and
-/// does not leave it to others.
-pub(super) async fn to_its_rest(
-    app: &App,
-    accepted: &Accepted,
-    if_busy: IfBusy,
-    stream: bool,
+/// The source of a turn's changes. Apart from [`TurnFeed`], because it waits while a person answers.
+pub(super) trait Changes {
+    type Change;
+
+    async fn next(&mut self) -> Result<Self::Change>;
+}
+
+/// An event of the loop.
+pub(super) enum Step<C> {
+    Change(C),
+    Tick,
+    /// A person typed a line, or stdin has ended.
+    Typed,
+}
+
+pub(super) enum State {
+    Unchanged,
+    Running,
+    Waiting,
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FollowOptions {
+    pub(super) stream: bool,
+    pub(super) interrupt: Interrupt,
+    pub(super) waits: Waits,
+}
+
+/// The effect of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    Cancels,
+    Leaves,
+}
+
+/// Policy for a turn that waits for a person, if none is at the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waits {
+    On,
+    Return,
+}
+
+/// The end of following.
+pub(super) struct Followed {
+    pub(super) end: End,
+    /// The exit code of the signal that cancelled the turn.
+    pub(super) signal: Option<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Ended,
+    /// The turn waits for a person, and none is at the terminal.
+    Waits,
+    /// A signal with this exit code came, and the turn goes on.
+    Left(u8),
+}
+
+async fn follow<F: TurnFeed>(
+    out: Output,
+    options: FollowOptions,
+    feed: &mut F,
+    changes: &mut impl Changes<Change = F::Change>,
+    view: &mut View,
     interrupted: impl Future<Output = u8>,
-) -> Result<Option<u8>> {
-    let (cancel, cancelled) = watch::channel(false);
+) -> Result<Followed> {
+    let mut dialog = Dialog::possible(out).then(Dialog::default);
     let mut signal = None;
-    {
-        let follow = follow(app, accepted, if_busy, stream, &cancelled);
-        tokio::pin!(follow, interrupted);
-        loop {
-            tokio::select! {
+    tokio::pin!(interrupted);
+    loop {
+        // Not begun anew at every tick: a connection that is made would then never be made.
+        let next = changes.next();
+        tokio::pin!(next);
+        let mut changed = false;
+        while !changed {
+            let asks = dialog.as_ref().is_some_and(Dialog::is_asking);
+            let step = tokio::select! {
                 biased;
-                ran = &mut follow => break ran?,
                 code = &mut interrupted, if signal.is_none() => {
-                    // The run goes on until its processes are gone and it is settled.
+                    if options.interrupt == Interrupt::Leaves {
+                        return Ok(Followed { end: End::Left(code), signal: None });
+                    }
                     signal = Some(code);
-                    app.out.note("cancelling…");
-                    cancel.send_replace(true);
+                    out.note("cancelling…");
+                    feed.cancel().await?;
+                    continue;
                 }
-            }
+                change = &mut next => {
+                    changed = true;
+                    Step::Change(change?)
+                }
+                () = view.tick() => Step::Tick,
+                () = tokio::time::sleep(LOOK_AGAIN), if asks => Step::Tick,
+                line = typed(&mut dialog) => {
+                    let answer = dialog.as_mut().and_then(|dialog| dialog.answer(out, line));
+                    if let Some(answer) = answer {
+                        feed.answer(&answer).await?;
+                    }
+                    Step::Typed
+                }
+            };
+            let end = match (feed.observe(step, view).await?, &mut dialog) {
+                (State::Ended, _) => End::Ended,
+                (State::Running, Some(dialog)) => {
+                    dialog.rest(out, view);
+                    continue;
+                }
+                (State::Waiting, Some(dialog)) if !dialog.is_left() => {
+                    dialog.ask(out, feed.turn_view().await?, view);
+                    continue;
+                }
+                (State::Waiting, _) if options.waits == Waits::Return => End::Waits,
+                (State::Waiting | State::Running | State::Unchanged, _) => continue,
+            };
+            return Ok(Followed { end, signal });
         }
     }
-    Ok(signal)
 }
 
-/// Runs the turn, and shows what happens in it meanwhile.
-async fn follow(
-    app: &App,
-    accepted: &Accepted,
-    if_busy: IfBusy,
-    stream: bool,
-    cancelled: &watch::Receiver<bool>,
-) -> Result<()> {
-    let turn = accepted.turn;
-    let run = app.runner.run_accepted(accepted, if_busy, cancelled);
-    let mut view = View::of(app.out, stream);
-    let mut wake = app.runner.wake.subscribe();
-    let asks = app.runner.config.asks == Asks::Somebody;
-    let mut dialog = Dialog::default();
-    let here = Dialog::possible(app.out);
-    let done = {
-        tokio::pin!(run);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut run => break Some(done),
-                changed = wake.changed(), if asks || view.wants_events() => drop(changed),
-                () = view.tick() => {}
-                () = tokio::time::sleep(LOOK_AGAIN), if dialog.is_asking() => {}
-                line = dialog.line() => dialog.hear(app, turn, line).await?,
-            }
-            view.show(app, turn).await?;
-            if !asks {
-                continue;
-            }
-            if here && !dialog.is_left() {
-                dialog.look(app, turn, &mut view).await?;
-            } else if app.hub().store.read().await?.is_waiting(turn).await? {
-                break None;
-            }
-        }
-    };
-    view.show(app, turn).await?;
-    view.close();
-    match done {
-        Some(done) => Ok(done?),
-        None => {
-            // Nobody is here who could answer: somebody else waits for that.
-            app.runner.leave(turn).await?;
-            leave_running(app, accepted.conversation, turn)
-        }
+async fn typed(dialog: &mut Option<Dialog>) -> Option<String> {
+    match dialog {
+        Some(dialog) => dialog.line().await,
+        None => std::future::pending().await,
     }
 }

@@ -5,91 +5,13 @@ use std::fmt::Write as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 
-use crate::failure::Failure;
+use super::COMMANDS;
+use super::command::Help;
+use rejoin_errors::CommandError;
 
-/// The commands as one looks for them.
-const GROUPS: [(&str, &[(&str, &str)]); 4] = [
-    (
-        "Talk",
-        &[
-            (
-                "send, reply, open",
-                "A message; to the last one here; its own terminal",
-            ),
-            (
-                "watch, wait, cancel",
-                "Follow a running turn; wait for its answer; stop it",
-            ),
-            (
-                "inbox, answer",
-                "What waits for a person; say something to it",
-            ),
-            (
-                "adopt, export, import",
-                "Sessions made outside; a conversation as one file",
-            ),
-        ],
-    ),
-    (
-        "Look",
-        &[
-            (
-                "list, search, show",
-                "Conversations; messages by words; one of them",
-            ),
-            (
-                "explain",
-                "Why a turn went as it did, or what the next would do",
-            ),
-        ],
-    ),
-    (
-        "Change",
-        &[
-            (
-                "edit, truncate, retry",
-                "Other words; cut short; run a message again",
-            ),
-            (
-                "fork, merge, undo",
-                "Go on in two, or in one; take back the last change",
-            ),
-            (
-                "reset, set",
-                "New sessions next time; model, permission, scope, …",
-            ),
-            (
-                "rename, archive, delete",
-                "Another title; put away; delete for good",
-            ),
-            (
-                "snapshot, sweep",
-                "Sessions that are kept: list, verify, …; free space",
-            ),
-        ],
-    ),
-    (
-        "Set up",
-        &[
-            (
-                "demo, completions",
-                "Ten seconds, no key: what it does; for your shell",
-            ),
-            (
-                "doctor, config, trust",
-                "What is here; where values come from; trust a file",
-            ),
-            (
-                "serve, model-server",
-                "The daemon and its HTTP API; a model to use offline",
-            ),
-            (
-                "token, login, logout",
-                "Who may talk to the daemon; one elsewhere, for --hub",
-            ),
-        ],
-    ),
-];
+/// Columns of the names and of the words in a row of the page.
+const NAMES: usize = 23;
+const WORDS: usize = 53;
 
 const EVERYWHERE: &str = "Everywhere: --json, -q, --config FILE, -h";
 const OF_A_COMMAND: &str =
@@ -124,22 +46,44 @@ fn of_a_command(command: Command) -> Command {
 }
 
 fn page() -> String {
-    let mut page = String::from("{about}\n\n");
-    for (title, commands) in GROUPS {
-        let _ = writeln!(page, "{title}:");
-        for (name, about) in commands {
-            let _ = writeln!(page, "  {name:24} {about}");
+    let mut page = String::from("{about}\n");
+    let mut group = "";
+    for (title, names, words) in rows() {
+        if title != group {
+            let _ = writeln!(page, "{title}:");
+            group = title;
         }
+        let _ = writeln!(page, "  {names:24} {words}");
     }
     let _ = write!(
         page,
-        "\nUsage: rejoin COMMAND …, and everywhere: --json, -q, --config FILE, --hub H, -h"
+        "Usage: rejoin COMMAND …, and everywhere: --json, -q, --config FILE, --hub H, -h"
     );
     page
 }
 
+/// Rows of the page: a group, its next commands as far as they fit, and their words.
+fn rows() -> Vec<(&'static str, String, String)> {
+    let mut rows: Vec<(&str, String, String)> = vec![];
+    for (group, entry, words) in grouped() {
+        if let Some((last, names, phrases)) = rows.last_mut()
+            && *last == group
+            && names.len() + 2 + entry.len() <= NAMES
+            && phrases.chars().count() + 2 + words.chars().count() <= WORDS
+        {
+            let _ = write!(names, ", {entry}");
+            let _ = write!(phrases, "; {words}");
+            continue;
+        }
+        let mut first = words.to_owned();
+        first[..1].make_ascii_uppercase();
+        rows.push((group, entry.to_owned(), first));
+    }
+    rows
+}
+
 /// A command line that cannot be read, in one sentence and with what to type.
-pub(super) fn misread(error: &clap::Error) -> Failure {
+pub(super) fn misread(error: &clap::Error) -> CommandError {
     let text = error.render().to_string();
     let paragraph: Vec<&str> = text
         .lines()
@@ -152,44 +96,89 @@ pub(super) fn misread(error: &clap::Error) -> Failure {
         let verbs: Vec<_> = verbs_of(&named()).collect();
         said = format!("{} needs a word more: {}", named(), verbs.join(", "));
     }
-    let suggested = [
-        ContextKind::SuggestedSubcommand,
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedValue,
-    ]
-    .iter()
-    .find_map(|kind| error.get(*kind).and_then(first));
-    let suggested = mistyped(error).or(suggested);
     let command = named();
+    let suggested = if error.kind() == ErrorKind::InvalidSubcommand {
+        mistyped(error, &command)
+    } else {
+        let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+        kinds
+            .iter()
+            .find_map(|kind| error.get(*kind).and_then(first))
+    };
     if let Some(meant) = &suggested {
         let _ = write!(said, "; did you mean `{meant}`?");
     }
-    let as_text = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("tip: to pass "));
-    let next = match (error.kind(), suggested, as_text) {
-        (ErrorKind::InvalidSubcommand, Some(meant), _) => format!("rejoin {meant}"),
-        (ErrorKind::UnknownArgument, None, Some(tip)) => {
-            let value = tip.split('\'').nth(1).unwrap_or("…");
-            format!("{command} -- '{value}'")
+    let unknown = error.kind() == ErrorKind::UnknownArgument && suggested.is_none();
+    let next = match suggested {
+        Some(meant) if error.kind() == ErrorKind::InvalidSubcommand => {
+            format!("{command} {meant}")
         }
-        _ => format!("{command} --help"),
+        None if unknown && command == "rejoin reply" && named_conversation(error).is_some() => {
+            let flag = named_conversation(error).unwrap_or_default();
+            format!("rejoin send {flag} \"…\"")
+        }
+        Some(_) | None => format!("{command} --help"),
     };
-    Failure::usage(said).try_this(next)
+    if unknown && ["rejoin send", "rejoin reply"].contains(&command.as_str()) {
+        said.push_str("; a message that begins with a dash goes behind `--`");
+    }
+    CommandError::usage(said).try_this(next)
 }
 
-/// The command whose letters are nearest to what was typed, two that changed places counted as one.
-fn mistyped(error: &clap::Error) -> Option<String> {
+/// Returns the flag of `rejoin send` and its value with which a conversation was named where none
+/// can be: `-c tmqx`.
+fn named_conversation(error: &clap::Error) -> Option<String> {
+    let typed = error.get(ContextKind::InvalidArg).and_then(first)?;
+    if !["-c", "-k", "--conversation", "--key"].contains(&typed.as_str()) {
+        return None;
+    }
+    let mut args = std::env::args_os()
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .skip_while(|arg| *arg != typed);
+    let value = args.nth(1)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:#/@".contains(c);
+    let value = if value.chars().all(plain) {
+        value
+    } else {
+        "CONV".to_owned()
+    };
+    Some(format!("{typed} {value}"))
+}
+
+/// Commands that are not suggested: typed by mistake they block, trust, log out or remove.
+const NEVER: [&str; 8] = [
+    "serve",
+    "model-server",
+    "trust",
+    "login",
+    "logout",
+    "delete",
+    "sweep",
+    "open",
+];
+
+/// Returns the word after `command` whose letters are nearest to what was typed, two that changed
+/// places counted as one. None if more than two letters differ.
+fn mistyped(error: &clap::Error, command: &str) -> Option<String> {
     let typed = error.get(ContextKind::InvalidSubcommand).and_then(first)?;
-    let far = |name: &str| strsim::damerau_levenshtein(&typed, name);
-    let near = grouped().min_by_key(|name| far(name))?;
-    (far(near) <= (typed.len() / 3).max(1)).then(|| near.to_owned())
+    let words: Vec<String> = if command == "rejoin" {
+        let all = names().filter(|name| !NEVER.contains(name));
+        all.map(str::to_owned).collect()
+    } else {
+        verbs_of(command).collect()
+    };
+    let far = |word: &String| strsim::damerau_levenshtein(&typed, word);
+    let near = words.into_iter().min_by_key(&far)?;
+    (far(&near) <= (typed.len() / 3).clamp(1, 2)).then_some(near)
 }
 
 /// `rejoin send`, or `rejoin token create`, if that is the command that was typed.
 fn named() -> String {
-    let mut args = std::env::args().skip(1);
-    let Some(name) = args.find(|arg| grouped().any(|name| name == arg)) else {
+    let mut args = std::env::args_os()
+        .skip(1)
+        .map(|arg| arg.to_string_lossy().into_owned());
+    let entry = args.find_map(|arg| COMMANDS.iter().find(|entry| entry.is_named(&arg)));
+    let Some(name) = entry.map(|entry| entry.name) else {
         return "rejoin".to_owned();
     };
     let command = format!("rejoin {name}");
@@ -213,10 +202,22 @@ fn verbs_of(command: &str) -> impl Iterator<Item = String> {
     names.into_iter()
 }
 
-/// Every command that stands in a group; some share a line.
-fn grouped() -> impl Iterator<Item = &'static str> {
-    let lines = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
-    lines.flat_map(|(names, _)| names.split(", "))
+/// Every command on the page with its group and its words.
+fn grouped() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    COMMANDS.iter().filter_map(|entry| {
+        let (group, words) = match entry.help {
+            Help::Talk(words) => ("Talk", words),
+            Help::Look(words) => ("Look", words),
+            Help::Change(words) => ("Change", words),
+            Help::SetUp(words) => ("Set up", words),
+            Help::Hidden => return None,
+        };
+        Some((group, entry.name, words))
+    })
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    grouped().map(|(_, name, _)| name)
 }
 
 fn first(value: &ContextValue) -> Option<String> {
@@ -230,23 +231,37 @@ fn first(value: &ContextValue) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::cli::Cli;
+    use crate::cli::command_line;
+
+    /// Commands that processes and builds use, and no person types.
+    const FOR_NO_PERSON: [&str; 3] = ["run-turn", "man", "reference"];
 
     #[test]
-    fn every_command_stands_in_a_group() {
-        dressed(Cli::command()).debug_assert();
-        let grouped: Vec<&str> = grouped().collect();
-        for command in Cli::command()
-            .get_subcommands()
-            .filter(|c| !c.is_hide_set())
-        {
+    fn every_command_is_on_the_page() {
+        command_line().debug_assert();
+        let page = page();
+        for command in command_line().get_subcommands() {
+            let name = command.get_name();
+            let on_page = page.lines().any(|line| {
+                let names = line.get(2..26).unwrap_or_default();
+                names.split(", ").any(|word| word.trim() == name)
+            });
+            let hidden = FOR_NO_PERSON.contains(&name);
+            assert_eq!(
+                on_page, !hidden,
+                "{name} is in no group: its `HELP`\n{page}"
+            );
+            assert_eq!(command.is_hide_set(), hidden, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_row_is_wider_than_a_screen() {
+        for (_, names, words) in rows() {
             assert!(
-                grouped.contains(&command.get_name()),
-                "{} is in no group of help.rs",
-                command.get_name()
+                names.len() <= NAMES && words.chars().count() <= WORDS,
+                "{names} {words}"
             );
         }
     }

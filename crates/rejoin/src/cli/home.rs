@@ -1,29 +1,32 @@
 //! `rejoin` without a command: what goes on, what was last here, and what to type.
 
-use rejoin_hub::{ConversationView, ListWish, Want};
+use rejoin_hub::{ConversationView, ListQuery, NameKind};
 
 use super::list::row;
-use crate::at::At;
-use crate::failure::Result;
+use crate::hub_client::HubClient;
 use crate::output::{Line, Tone, table};
+use rejoin_errors::Result;
 
-/// What goes on anywhere, at most.
+/// Most running or waiting conversations shown.
 const BUSY: i64 = 5;
-/// What was last in this folder, at most.
+/// Most recent conversations of this folder shown.
 const RECENT: i64 = 5;
 
-pub(crate) async fn run(at: At<'_>) -> Result<u8> {
+/// Arguments of `rejoin` without a command.
+pub(super) struct HomeArgs;
+
+pub(super) async fn run(hub: HubClient<'_>, _args: &HomeArgs) -> Result<u8> {
     let mut busy = vec![];
     for state in ["running", "waiting", "queued"] {
-        busy.extend(some(at, Some(state), None, BUSY).await?);
+        busy.extend(some(hub, Some(state), None, BUSY).await?);
     }
-    let folder = at.folder().unwrap_or_default();
-    let mut recent = some(at, None, folder, RECENT).await?;
+    let folder = hub.folder().unwrap_or_default();
+    let mut recent = some(hub, None, folder, RECENT).await?;
     recent.retain(|c| busy.iter().all(|b| b.id != c.id));
     let mut lines = vec![];
-    section(at, "Going on", &busy, &mut lines).await?;
-    section(at, "Last in this folder", &recent, &mut lines).await?;
-    let last = match at.named("last", Want::Conversation).await {
+    section(hub, "Going on", &busy, &mut lines).await?;
+    section(hub, "Last in this folder", &recent, &mut lines).await?;
+    let last = match hub.named("last", NameKind::Conversation).await {
         Ok(last) => Some(last.conversation),
         Err(failure) if failure.exit == 3 => None,
         Err(failure) => return Err(failure),
@@ -63,8 +66,8 @@ pub(crate) async fn run(at: At<'_>) -> Result<u8> {
         commands.splice(..0, watch);
         commands.truncate(3);
     }
-    lines.extend(table(&commands, Some(at.out().width())));
-    at.out().lines(&lines);
+    lines.extend(table(&commands, Some(hub.out().width())));
+    hub.out().lines(&lines);
     Ok(0)
 }
 
@@ -77,22 +80,22 @@ fn typed(commands: &[(&str, &str)]) -> Vec<Vec<Line>> {
 }
 
 async fn some(
-    at: At<'_>,
+    hub: HubClient<'_>,
     state: Option<&str>,
     workdir: Option<String>,
     limit: i64,
 ) -> Result<Vec<ConversationView>> {
-    let wish = ListWish {
+    let wish = ListQuery {
         state: state.map(str::to_owned),
         workdir,
         limit,
-        ..ListWish::default()
+        ..ListQuery::default()
     };
-    Ok(at.list(&wish).await?.conversations)
+    Ok(hub.list(&wish).await?.conversations)
 }
 
 async fn section(
-    at: At<'_>,
+    hub: HubClient<'_>,
     title: &str,
     conversations: &[ConversationView],
     lines: &mut Vec<Line>,
@@ -100,15 +103,15 @@ async fn section(
     if conversations.is_empty() {
         return Ok(());
     }
-    let now = At::now();
+    let now = HubClient::now();
     let mut rows = vec![];
     for conversation in conversations {
-        rows.push(row(at, conversation, &now).await?);
+        rows.push(row(hub, conversation, &now).await?);
     }
     lines.push(Line::new().with(Tone::Strong, title));
     let indented = |line| Line::plain("  ").then(line);
     lines.extend(
-        table(&rows, Some(at.out().width().saturating_sub(2)))
+        table(&rows, Some(hub.out().width().saturating_sub(2)))
             .into_iter()
             .map(indented),
     );

@@ -6,36 +6,38 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rejoin_core::PermissionMode;
-use rejoin_hub::{Came, Error as HubError, ImportView, ImportWish};
+use rejoin_hub::{Error as HubError, ImportOptions, ImportResult, ImportView, fields};
 use rejoin_store::ArchiveError;
 
-use super::send::{folder_text, valid_key};
+use super::send::folder_text;
 use crate::app::App;
-use crate::failure::{Failure, Result};
-use crate::output::figures::count;
+use crate::cli::command::{Help, Run, Task, TrustCheck};
+use crate::output::format::count;
 use crate::portable::seekable;
+use rejoin_errors::{CommandError, Result};
 
-/// Bring in a conversation that was exported elsewhere
+/// Import a conversation that was exported elsewhere
 ///
-/// If it is here already, what was said there since is added; if both went on, nothing is changed.
+/// If the conversation exists already, only new messages are added. If both have new messages, nothing
+/// changes.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin import talk.rejoin\n  ssh elsewhere rejoin export tmqx | rejoin import -\n  rejoin import talk.rejoin --as-copy -w ."
 )]
 pub(crate) struct ImportArgs {
-    /// The archive; `-`: stdin
+    /// The archive; `-`: read stdin
     #[arg(value_name = "FILE")]
     file: String,
-    /// A conversation of its own, under new ids
+    /// Import as a new conversation with new ids
     #[arg(long)]
     as_copy: bool,
-    /// Give it this key
+    /// Key of the new conversation
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
-    /// Its working folder; default: this one
+    /// Working folder; default: this one
     #[arg(short, long, value_name = "DIR")]
     workdir: Option<PathBuf>,
-    /// What the agent may do: read-only, edit, full, ask
+    /// Permissions: read-only, edit, full, ask
     #[arg(long, value_name = "MODE")]
     permission: Option<PermissionMode>,
     /// A session from FILE, a URL, or `env` (see docs)
@@ -46,15 +48,30 @@ pub(crate) struct ImportArgs {
     agent: String,
 }
 
-pub(crate) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
+impl Run for ImportArgs {
+    const NAME: &'static str = "import";
+    const HELP: Help = Help::Talk("and back");
+
+    fn task(self) -> Task {
+        let trust = if self.envelope {
+            TrustCheck::Required
+        } else {
+            TrustCheck::Unneeded
+        };
+        Task::store(self, run).trust(trust)
+    }
+}
+
+async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
     if args.envelope {
         return envelope::run(app, args).await;
     }
-    let wish = ImportWish {
+    let wish = ImportOptions {
         as_copy: args.as_copy,
-        key: args.key.as_deref().map(valid_key).transpose()?,
+        key: args.key.as_deref().map(fields::key).transpose()?,
         workdir: folder_text(args.workdir.as_deref().unwrap_or(&app.here))?,
         permission: args.permission,
+        most: app.config.import_permission(),
     };
     let mut from = seekable(&args.file, &app.runner.config.home)?;
     let imported = app.hub().import(&mut from, &wish).await;
@@ -64,13 +81,13 @@ pub(crate) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
 }
 
 /// Nothing was changed, and what can be done about it.
-pub(crate) fn refused(error: HubError, file: &str) -> Failure {
+pub(crate) fn refused(error: HubError, file: &str) -> CommandError {
     if let HubError::Running(handle) = &error {
         let next = format!("rejoin wait {handle}");
-        return Failure::conflict(format!("{error}; nothing was changed")).try_this(next);
+        return CommandError::conflict(format!("{error}; nothing was changed")).try_this(next);
     }
     if matches!(error, HubError::Archive(ArchiveError::KeyTaken(_))) {
-        return Failure::from(error).try_this(format!("rejoin import {file} --key OTHER"));
+        return CommandError::from(error).try_this(format!("rejoin import {file} --key OTHER"));
     }
     let copied = matches!(
         error,
@@ -78,7 +95,7 @@ pub(crate) fn refused(error: HubError, file: &str) -> Failure {
             | HubError::Conflict(_)
             | HubError::Archive(ArchiveError::Elsewhere(_))
     );
-    let failure = Failure::from(error);
+    let failure = CommandError::from(error);
     if copied {
         return failure.try_this(format!("rejoin import {file} --as-copy"));
     }
@@ -95,14 +112,16 @@ fn report(app: &App, view: &ImportView) {
     let messages = count(view.messages, "message");
     let (new, folder) = (view.new_messages, &view.workdir);
     let what = match view.outcome {
-        Came::Imported | Came::Copied => {
+        ImportResult::Imported | ImportResult::Copied => {
             format!("{messages} are in {handle}, which works in {folder}")
         }
-        Came::TakenOver => {
+        ImportResult::TakenOver => {
             format!("{new} of {messages} are new in {handle}, which works in {folder}")
         }
-        Came::Same => format!("{handle} is here already, just like that; nothing was changed"),
-        Came::Behind => format!("{handle} went on here since; nothing was changed"),
+        ImportResult::Same => {
+            format!("{handle} is here already, just like that; nothing was changed")
+        }
+        ImportResult::Behind => format!("{handle} went on here since; nothing was changed"),
     };
     app.out
         .note(&format!("{what}; try: rejoin send -c {handle} \"…\""));
@@ -112,7 +131,8 @@ fn report(app: &App, view: &ImportView) {
     }
     if view.permission_lowered {
         app.out.note(&format!(
-            "it might do everything where it came from; here it may edit (rejoin set {handle} permission=full)"
+            "its permission was higher where it came from; here it is {} (rejoin set {handle} permission=MODE)",
+            view.permission
         ));
     }
     if view.tools_dropped {

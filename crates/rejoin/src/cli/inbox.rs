@@ -1,31 +1,41 @@
 //! `rejoin inbox`
 
 use clap::Args;
-use rejoin_hub::{InboxDocument, InboxView};
+use rejoin_hub::InboxView;
 
 use super::question::{hint, lines};
-use crate::at::At;
-use crate::failure::Result;
-use crate::output::figures::{Now, folder};
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use crate::output::format::{Now, folder};
 use crate::output::{Line, Output, Tone, edges, one_line};
+use rejoin_errors::Result;
 
-/// What waits for a person
+/// List questions that wait for a person
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {}
 
-pub(crate) async fn run(at: At<'_>, _args: &InboxArgs) -> Result<u8> {
-    let (out, inbox) = (at.out(), at.inbox().await?);
+impl Run for InboxArgs {
+    const NAME: &'static str = "inbox";
+    const HELP: Help = Help::Talk("open questions");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, _args: &InboxArgs) -> Result<u8> {
+    let (out, inbox) = (hub.out(), hub.inbox().await?);
     if out.json {
-        out.json(&InboxDocument::from(inbox));
+        out.json(&inbox);
         return Ok(0);
     }
-    if inbox.is_empty() {
+    if inbox.turns.is_empty() {
         out.text("nothing waits for you");
         return Ok(0);
     }
-    let now = At::now();
+    let now = HubClient::now();
     let mut shown = vec![];
-    for waiting in &inbox {
+    for waiting in &inbox.turns {
         if !shown.is_empty() {
             shown.push(Line::new());
         }
@@ -47,7 +57,7 @@ fn entry(out: Output, waiting: &InboxView, now: &Now) -> Vec<Line> {
     let facts = format!("  {} · {}", waiting.agent, folder(&waiting.workdir));
     shown.push(Line::faint(&facts));
     for question in &waiting.questions {
-        shown.extend(lines(&waiting.agent, question, width));
+        shown.extend(lines(&waiting.agent, question, width, usize::MAX));
         let typed = hint(question, &waiting.handle);
         shown.push(Line::faint(&format!("  {typed}")));
     }

@@ -6,26 +6,28 @@ use std::os::fd::AsFd as _;
 use clap::Args;
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 
-use super::outcome::interrupted;
-use crate::failure::{Failure, Result};
+use super::report::interrupted;
+use crate::app::Invocation;
+use crate::cli::command::{Help, Run, Task};
 use crate::output::Output;
 use crate::remote::{Login, Logins, Remote, token_variable};
+use rejoin_errors::{CommandError, Result};
 
 /// No token is longer.
 const LONGEST: u64 = 4096;
 
-/// Log in to a daemon elsewhere
+/// Log in to a remote daemon
 ///
-/// Its token is asked for, tried, and kept in a file that only you can read; --hub NAME uses it.
+/// Asks for a token, tries it, and stores it in a file that only you can read. --hub NAME uses it.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin login https://hub.example --name work\n  rejoin --hub work list\n  rejoin login http://127.0.0.1:7377 --token-stdin <token.txt"
 )]
 pub(crate) struct LoginArgs {
-    /// Where it is, e.g. https://hub.example
+    /// URL of the daemon, e.g. https://hub.example
     #[arg(value_name = "URL")]
     url: String,
-    /// What you call it; default: the host's name
+    /// Your name for it; default: the host's name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Read the token from stdin
@@ -33,7 +35,17 @@ pub(crate) struct LoginArgs {
     token_stdin: bool,
 }
 
-pub(crate) async fn run(args: &LoginArgs, out: Output) -> Result<u8> {
+impl Run for LoginArgs {
+    const NAME: &'static str = "login";
+    const HELP: Help = Help::SetUp("use a remote one");
+
+    fn task(self) -> Task {
+        Task::machine(self, run).unrouted()
+    }
+}
+
+async fn run(on: &Invocation, args: &LoginArgs) -> Result<u8> {
+    let out = on.out;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => host(&args.url),
@@ -67,7 +79,7 @@ pub(crate) async fn run(args: &LoginArgs, out: Output) -> Result<u8> {
     Ok(0)
 }
 
-/// Of an address, what comes between its scheme and its port.
+/// The host of a URL.
 fn host(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split('/').next().unwrap_or_default();
@@ -79,7 +91,7 @@ pub(super) fn well_formed(name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > 100 || !name.chars().all(plain) || name == "none" {
         let text = format!("`{name}` is no name for a hub: letters, digits, - _ . and not `none`");
-        return Err(Failure::usage(text).try_this("rejoin login URL --name NAME"));
+        return Err(CommandError::usage(text).try_this("rejoin login URL --name NAME"));
     }
     Ok(())
 }
@@ -95,13 +107,15 @@ async fn token(args: &LoginArgs, out: Output) -> Result<String> {
             typed().await?
         }
         Some(_) | None => {
-            return Err(Failure::usage("there is no token")
+            return Err(CommandError::usage("there is no token")
                 .try_this("rejoin login URL --token-stdin <FILE, or REJOIN_TOKEN"));
         }
     };
     let token = text.trim();
     if token.is_empty() || token.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(Failure::usage("that is no token").try_this("rejoin token create NAME, there"));
+        return Err(
+            CommandError::usage("that is no token").try_this("rejoin token create NAME, there")
+        );
     }
     Ok(token.to_owned())
 }
@@ -110,7 +124,7 @@ async fn token(args: &LoginArgs, out: Output) -> Result<String> {
 /// what is typed.
 async fn typed() -> Result<String> {
     let line = tokio::task::spawn_blocking(line).await;
-    line.map_err(|e| Failure::usage(format!("stdin: {e}")))?
+    line.map_err(|e| CommandError::usage(format!("stdin: {e}")))?
 }
 
 fn line() -> Result<String> {
@@ -118,7 +132,7 @@ fn line() -> Result<String> {
     let mut stdin = std::io::Read::take(std::io::stdin().lock(), LONGEST);
     match stdin.read_line(&mut line) {
         Ok(_) => Ok(line),
-        Err(e) => Err(Failure::usage(format!("stdin: {e}"))),
+        Err(e) => Err(CommandError::usage(format!("stdin: {e}"))),
     }
 }
 

@@ -2,21 +2,31 @@
 
 use clap::Args;
 
-use crate::failure::{Failure, Result};
+use crate::cli::command::{Help, Run, Task};
 use crate::output::Output;
 use crate::remote::Logins;
+use rejoin_errors::{CommandError, Result};
 
 /// Forget a daemon and its token
 ///
-/// The token stays good for whoever else has it: rejoin token revoke, there, ends that.
+/// The token stays valid; to end it, run rejoin token revoke at the daemon.
 #[derive(Debug, Args)]
 pub(crate) struct LogoutArgs {
-    /// What you call it
+    /// Your name for the daemon
     #[arg(value_name = "NAME")]
     name: String,
 }
 
-pub(crate) fn run(args: &LogoutArgs, out: Output) -> Result<u8> {
+impl Run for LogoutArgs {
+    const NAME: &'static str = "logout";
+    const HELP: Help = Help::SetUp("log out");
+
+    fn task(self) -> Task {
+        Task::machine(self, async |on, args| run(args, on.out)).unrouted()
+    }
+}
+
+fn run(args: &LogoutArgs, out: Output) -> Result<u8> {
     let mut logins = Logins::load()?;
     let name = &args.name;
     if logins.hubs.remove(name).is_none() {
@@ -26,7 +36,7 @@ pub(crate) fn run(args: &LogoutArgs, out: Output) -> Result<u8> {
             known => format!("there are {}", known.join(", ")),
         };
         let text = format!("there is no hub called `{name}`; {known}");
-        return Err(Failure::not_found(text).try_this("rejoin login URL"));
+        return Err(CommandError::not_found(text).try_this("rejoin login URL"));
     }
     logins.save()?;
     if out.json {

@@ -1,42 +1,58 @@
 //! `rejoin merge`
 
 use clap::Args;
-use rejoin_hub::Want;
+use rejoin_hub::NameKind;
 
-use super::change::{doing, effect};
-use crate::at::At;
-use crate::failure::{Failure, Result};
-use crate::output::figures::count;
+use super::change::{doing, effects};
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use crate::output::format::count;
+use rejoin_errors::{CommandError, Result};
 
-/// Put two conversations into one
+/// Merge two conversations into one
 ///
-/// The older block comes first. Whoever asks for the first one afterwards gets the second.
+/// The messages of the older conversation come first. Names of FROM lead to INTO afterwards.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin merge kxyz tmqx             all of kxyz is in tmqx\n  rejoin merge kxyz tmqx --dry-run   whom it would affect"
+    after_help = "Examples:\n  rejoin merge kxyz tmqx             moves all of kxyz into tmqx\n  rejoin merge kxyz tmqx --dry-run   shows the effect"
 )]
 pub(crate) struct MergeArgs {
-    /// The conversation that goes: handle, id or key
+    /// The conversation to merge: handle, id or key
     #[arg(value_name = "FROM")]
     from: String,
-    /// The one that it becomes part of
+    /// The conversation that receives its messages
     #[arg(value_name = "INTO")]
     into: String,
-    /// Say what it would affect, and change nothing
+    /// Show the effect, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &MergeArgs) -> Result<u8> {
-    let from = at.named(&args.from, Want::Conversation).await?.conversation;
-    let into = at.named(&args.into, Want::Conversation).await?.conversation;
+impl Run for MergeArgs {
+    const NAME: &'static str = "merge";
+    const HELP: Help = Help::Change("combine two");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &MergeArgs) -> Result<u8> {
+    let from = hub
+        .named(&args.from, NameKind::Conversation)
+        .await?
+        .conversation;
+    let into = hub
+        .named(&args.into, NameKind::Conversation)
+        .await?
+        .conversation;
     if from.id == into.id {
         let text = "a conversation cannot be merged into itself";
-        return Err(Failure::usage(text).try_this("rejoin list, to see others"));
+        return Err(CommandError::usage(text).try_this("rejoin list, to see others"));
     }
     let (old, new) = (&from.handle, &into.handle);
-    let merged = at.merge(from.id, into.id, doing(args.dry_run)).await?;
-    let out = at.out();
+    let merged = hub.merge(from.id, into.id, doing(args.dry_run)).await?;
+    let out = hub.out();
     if out.json {
         out.json(&merged);
         return Ok(0);
@@ -47,7 +63,7 @@ pub(crate) async fn run(at: At<'_>, args: &MergeArgs) -> Result<u8> {
     } else {
         format!("{messages} of {old} moved to {new}; {old} leads there")
     }];
-    lines.extend(merged.affected.iter().map(effect));
-    out.text(&lines.join("\n"));
+    lines.extend(effects(&merged.affected));
+    out.prose(&lines.join("\n"));
     Ok(0)
 }

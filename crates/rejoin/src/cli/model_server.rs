@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use clap::Args;
 use rejoin_model::{ModelServer, Options};
 
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::app::Invocation;
+use crate::cli::command::{Help, Run, Task};
+use rejoin_errors::{CommandError, Result};
 
 /// Run a scripted model on loopback, for running a coding CLI offline
 ///
-/// Prints `listening on http://…`. A prompt that contains `#s:NAME` gets the built-in script of that
-/// name (hello, bash, slow, e400, e529, cut, recall, …), `#j:[{"text":"hi"}]#` brings its own.
+/// Prints `listening on http://…`. A prompt with `#s:NAME` gets the built-in script of that name
+/// (hello, bash, slow, e400, e529, cut, recall, …). `#j:[{"text":"hi"}]#` is a script itself.
 #[derive(Debug, Args)]
 pub(crate) struct ModelServerArgs {
-    /// Port; 0 takes any that is free
+    /// Port; 0: any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Append every request to this file, as JSON lines
@@ -25,7 +26,17 @@ pub(crate) struct ModelServerArgs {
     strict: bool,
 }
 
-pub(crate) async fn run(args: &ModelServerArgs, out: Output) -> Result<u8> {
+impl Run for ModelServerArgs {
+    const NAME: &'static str = "model-server";
+    const HELP: Help = Help::SetUp("an offline model");
+
+    fn task(self) -> Task {
+        Task::machine(self, run)
+    }
+}
+
+async fn run(on: &Invocation, args: &ModelServerArgs) -> Result<u8> {
+    let out = on.out;
     let options = Options {
         port: args.port,
         log: args.log.clone(),
@@ -33,7 +44,7 @@ pub(crate) async fn run(args: &ModelServerArgs, out: Output) -> Result<u8> {
         ..Options::default()
     };
     let failed = |e: rejoin_model::Error| {
-        Failure::unavailable(e.to_string()).try_this("another --port, or --port 0")
+        CommandError::unavailable(e.to_string()).try_this("another --port, or --port 0")
     };
     let server = ModelServer::start(options).await.map_err(failed)?;
     if out.json {

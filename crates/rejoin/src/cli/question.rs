@@ -2,19 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_core::{AnswerWish, Choice, QuestionItem, QuestionKind, QuestionState};
+use rejoin_core::{AnswerRequest, Choice, FileChange, QuestionItem, QuestionKind, QuestionState};
 use rejoin_hub::QuestionView;
 use serde_json::Value;
 
 use crate::output::{Line, Tone, without_floods};
 
-/// Of a call's input, lines that are shown.
+/// Most lines of a call's input that are shown.
 const LINES: usize = 12;
+/// Most lines of a change that are shown where something is typed below.
+pub(super) const CHANGED_LINES: usize = 40;
 
-/// What it wants, in lines of safe text.
-pub(super) fn lines(agent: &str, question: &QuestionView, width: usize) -> Vec<Line> {
+/// The question in lines of safe text, with at most `most` lines of a change to files.
+pub(super) fn lines(agent: &str, question: &QuestionView, width: usize, most: usize) -> Vec<Line> {
     let mut lines = vec![];
     match question.kind {
+        QuestionKind::Approval if !question.diff.is_empty() => {
+            for file in &question.diff {
+                lines.push(file_head(agent, file));
+            }
+            lines.truncate(LINES);
+            lines.extend(changed_lines(&question.diff, width, most));
+            lines.extend(reason(&question.input, width));
+        }
         QuestionKind::Approval => {
             let head = Line::plain("  ")
                 .with(Tone::Strong, agent)
@@ -37,7 +47,61 @@ pub(super) fn lines(agent: &str, question: &QuestionView, width: usize) -> Vec<L
     lines
 }
 
-/// One thing it wants to know, with numbers to choose by.
+/// `claude wants to edit main.rs`
+fn file_head(agent: &str, file: &FileChange) -> Line {
+    Line::plain("  ")
+        .with(Tone::Strong, agent)
+        .with(Tone::Plain, &format!(" wants to {} ", file.change.as_str()))
+        .with(Tone::Strong, &without_floods(&file.path))
+}
+
+/// Lines of the changes to files, each behind its sign.
+pub(super) fn changed_lines(files: &[FileChange], width: usize, most: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = vec![];
+    for file in files {
+        if files.len() > 1 {
+            lines.push(Line::plain("    ").with(Tone::Strong, &without_floods(&file.path)));
+        }
+        for (at, hunk) in file.hunks.iter().enumerate() {
+            if at > 0 {
+                lines.push(Line::faint("    …"));
+            }
+            for text in &hunk.lines {
+                lines.extend(changed_line(text, width));
+            }
+        }
+        if file.left_out > 0 {
+            lines.push(Line::faint(&format!("    … {} more lines", file.left_out)));
+        }
+    }
+    if lines.len() > most {
+        let more = lines.len() - most;
+        lines.truncate(most);
+        lines.push(Line::faint(&format!(
+            "    … {more} more lines: rejoin inbox"
+        )));
+    }
+    lines
+}
+
+fn changed_line(text: &str, width: usize) -> Vec<Line> {
+    let (sign, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    let tone = match sign {
+        "-" => Tone::Bad,
+        "+" => Tone::Good,
+        _ => Tone::Faint,
+    };
+    let mut sign = Some(sign);
+    let wrapped = Line::new().with(tone, &without_floods(rest));
+    let wrapped = wrapped.wrap(width.saturating_sub(6));
+    let line = |line: Line| {
+        let before = Line::plain("    ").with(tone, sign.take().unwrap_or(" "));
+        before.with(tone, " ").then(line)
+    };
+    wrapped.into_iter().map(line).collect()
+}
+
+/// An item of a question, with numbered choices.
 pub(super) fn item_lines(item: &QuestionItem, width: usize) -> Vec<Line> {
     let text = without_floods(&item.text);
     let mut lines: Vec<Line> = Line::new()
@@ -109,9 +173,14 @@ fn reason(input: &Value, width: usize) -> Vec<Line> {
         .collect()
 }
 
-/// What it wants, in one line.
+/// The question in a line.
 pub(super) fn in_short(agent: &str, question: &QuestionView) -> String {
     match question.kind {
+        QuestionKind::Approval if !question.diff.is_empty() => {
+            let one = |file: &FileChange| format!("{} {}", file.change.as_str(), file.path);
+            let files: Vec<_> = question.diff.iter().map(one).collect();
+            format!("{agent} wants to {}", files.join(", "))
+        }
         QuestionKind::Approval => {
             let about = subject(&question.input, usize::MAX);
             let about = about.first().map(|line| line.render(false));
@@ -125,7 +194,7 @@ pub(super) fn in_short(agent: &str, question: &QuestionView) -> String {
     }
 }
 
-/// What to type, in a few words.
+/// The input expected, in a few words.
 pub(super) fn hint(question: &QuestionView, handle: &str) -> String {
     let name = handle.split(':').next().unwrap_or_default();
     match (question.kind, question.questions.as_slice()) {
@@ -141,15 +210,15 @@ pub(super) fn hint(question: &QuestionView, handle: &str) -> String {
     }
 }
 
-/// What the words of a command line say to a question.
+/// Parses the words of a command line as an answer to a question.
 pub(super) fn wish(
     question: &QuestionView,
     words: &[String],
     text: Option<&str>,
-) -> Result<AnswerWish, String> {
-    let mut wish = AnswerWish {
+) -> Result<AnswerRequest, String> {
+    let mut wish = AnswerRequest {
         question_id: Some(question.id),
-        ..AnswerWish::default()
+        ..AnswerRequest::default()
     };
     if let [word] = words
         && let Ok(choice) = word.parse::<Choice>()
@@ -167,11 +236,11 @@ pub(super) fn wish(
         (_, Some(_)) => {
             return Err("--text answers a single question, and takes the place of a number".into());
         }
-        ([one], None) => vec![chosen(one, &words.join(","))?],
+        ([one], None) => vec![chosen(one, &words.join(",")).map_err(with_text)?],
         (several, None) if several.len() == words.len() => several
             .iter()
             .zip(words)
-            .map(|(item, word)| chosen(item, word))
+            .map(|(item, word)| chosen(item, word).map_err(with_text))
             .collect::<Result<_, _>>()?,
         (several, None) => {
             let n = several.len();
@@ -185,6 +254,11 @@ pub(super) fn wish(
     Ok(wish)
 }
 
+/// Adds the way to answer in other words.
+fn with_text(why: String) -> String {
+    why + "; other words go with --text"
+}
+
 /// The options with these numbers.
 pub(super) fn chosen(item: &QuestionItem, numbers: &str) -> Result<Vec<String>, String> {
     let most = item.options.len();
@@ -195,9 +269,9 @@ pub(super) fn chosen(item: &QuestionItem, numbers: &str) -> Result<Vec<String>, 
         .map(|word| {
             let number = word.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
             let option = number.and_then(|n| item.options.get(n));
-            option.map(|option| option.label.clone()).ok_or_else(|| {
-                format!("`{word}` is none of its {most} options; other words go with --text")
-            })
+            option
+                .map(|option| option.label.clone())
+                .ok_or_else(|| format!("`{word}` is none of its {most} options"))
         })
         .collect()
 }
@@ -229,6 +303,7 @@ mod tests {
             },
             tool: "Bash".into(),
             input: json!({"command": "rm \u{1b}[2J x"}),
+            diff: vec![],
             questions: items.iter().enumerate().map(item).collect(),
             state: QuestionState::Pending,
             asked_at: String::new(),
@@ -275,7 +350,7 @@ mod tests {
     #[test]
     fn nothing_an_agent_says_acts_on_the_terminal() {
         for question in [question(&[]), question(&[("Q\u{1b}[2J?", false)])] {
-            let shown: String = lines("claude", &question, 80)
+            let shown: String = lines("claude", &question, 80, 40)
                 .iter()
                 .map(|line| line.render(false) + "\n")
                 .collect();

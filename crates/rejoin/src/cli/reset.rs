@@ -1,31 +1,43 @@
 //! `rejoin reset`
 
 use clap::Args;
-use rejoin_hub::Want;
+use rejoin_hub::NameKind;
 
 use super::change::doing;
-use crate::at::At;
-use crate::failure::Result;
-use crate::output::figures::count;
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use crate::output::format::count;
+use rejoin_errors::Result;
 
 /// Retire the sessions of a conversation and keep its messages
 ///
-/// The next turn tells a new session what was said.
+/// The next turn starts a new session with the transcript.
 #[derive(Debug, Args)]
 pub(crate) struct ResetArgs {
     /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV", default_value = "last")]
     conversation: String,
-    /// Say what it would affect, and change nothing
+    /// Show the effect, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &ResetArgs) -> Result<u8> {
-    let found = at.named(&args.conversation, Want::Conversation).await?;
+impl Run for ResetArgs {
+    const NAME: &'static str = "reset";
+    const HELP: Help = Help::Change("new sessions");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &ResetArgs) -> Result<u8> {
+    let found = hub
+        .named(&args.conversation, NameKind::Conversation)
+        .await?;
     let id = found.conversation.id;
-    let (retired, changed) = at.reset(id, doing(args.dry_run)).await?;
-    let out = at.out();
+    let (retired, changed) = hub.reset(id, doing(args.dry_run)).await?;
+    let out = hub.out();
     if out.json {
         out.json(&serde_json::json!({
             "conversation_id": id, "retired": retired, "dry_run": changed.dry_run,

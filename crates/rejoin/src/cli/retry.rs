@@ -1,31 +1,30 @@
 //! `rejoin retry`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use rejoin_core::{AgentName, ConversationId, MessageId, Micros, PermissionMode};
-use rejoin_hub::{Again, TurnFlags, TurnRequest, Want};
-use rejoin_runner::{IfBusy, look};
+use rejoin_core::{ConversationId, MessageId, Micros, PermissionMode};
+use rejoin_hub::{IfBusy, MessageRequest, NameKind, RetryRequest};
+use rejoin_runner::send::Draft;
 
 use super::change::{removed, report};
 use super::confirm;
-use super::follow::to_its_end;
-use super::outcome::interrupted;
-use super::send::{
-    folder_text, must_be_enabled, parse_dollars, parse_duration, parse_idle, valid_key,
-};
-use super::there::{Following, Interrupt};
-use super::watch::Waits;
+use super::follow::local::run_and_report;
+use super::follow::remote::follow_and_report;
+use super::report::interrupted;
+use super::send::{folder_text, milliseconds, parse_dollars, parse_duration, parse_idle};
 use crate::app::App;
-use crate::at::At;
-use crate::failure::{Failure, Result, codes};
+use crate::cli::command::{Help, Run, Task, TrustCheck};
+use crate::cli::proving;
+use crate::hub_client::HubClient;
 use crate::remote::{Ask, Remote, new_key};
+use rejoin_errors::{CommandError, Result, codes};
 
-/// Run a message again, in a new session; what followed it is removed
+/// Run a message again in a new session; remove what followed it
 ///
-/// Without a message: the last one you sent in the conversation last used in this folder. rejoin undo
-/// brings back what was removed.
+/// Default: your last message in the last conversation of this folder. rejoin undo restores the removed
+/// messages.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin retry                    the last message, again\n  rejoin retry tmqx:5 -a codex    message 5, answered by another agent"
@@ -34,7 +33,7 @@ pub(crate) struct RetryArgs {
     /// Your message (tmqx:5), or a conversation: its last
     #[arg(value_name = "MESSAGE", default_value = "last")]
     message: String,
-    /// Agent; default: the one of the newest turn
+    /// Agent; default: the one that answered it
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
     /// Model
@@ -43,56 +42,84 @@ pub(crate) struct RetryArgs {
     /// Working folder; default: the conversation's
     #[arg(short, long, value_name = "DIR")]
     workdir: Option<PathBuf>,
-    /// What the agent may do: read-only, edit, full, ask
+    /// Permissions: read-only, edit, full, ask
     #[arg(long, value_name = "MODE")]
     permission: Option<PermissionMode>,
     /// Stop the turn after this time, e.g. 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
-    /// Stop the turn after this much silence, or never
+    /// Stop the turn if it is silent this long, or never
     #[arg(long, hide = true, value_name = "TIME", value_parser = parse_idle)]
     idle_timeout: Option<Duration>,
-    /// Stop the turn once it has cost this, e.g. 0.5
+    /// Stop the turn at this cost, e.g. 0.5
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<Micros>,
-    /// Run at most once, however often repeated
+    /// Run at most once, even if repeated
     #[arg(long, hide = true, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Continue a conversation that asks first
+    /// Confirm a conversation with continue=ask
     #[arg(long)]
     confirm: bool,
-    /// Print events as JSON lines while they happen
+    /// Print events as JSON lines as they happen
     #[arg(long)]
     stream: bool,
-    /// Say what would be removed, and run nothing
+    /// Show what would be removed, and run nothing
     #[arg(long, conflicts_with = "stream")]
     dry_run: bool,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &RetryArgs) -> Result<u8> {
-    if let At::Here(app) = at {
-        app.must_be_trusted()?;
+impl RetryArgs {
+    /// Returns the options of the retry. `folder` returns the stored form of a working folder.
+    fn request(
+        &self,
+        confirm: bool,
+        folder: impl Fn(&Path) -> Result<String>,
+    ) -> Result<RetryRequest> {
+        Ok(RetryRequest {
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            permission: self.permission.map(|mode| mode.as_str().to_owned()),
+            workdir: self.workdir.as_deref().map(folder).transpose()?,
+            timeout_ms: self.timeout.map(milliseconds),
+            idle_timeout_ms: self.idle_timeout.map(milliseconds),
+            max_cost_usd: self.max_cost.map(Micros::dollars),
+            confirm,
+        })
     }
-    let named = at.named(&args.message, Want::Said).await?;
+}
+
+impl Run for RetryArgs {
+    const NAME: &'static str = "retry";
+    const HELP: Help = Help::Change("rerun a message");
+
+    fn task(self) -> Task {
+        Task::hub(self, run).by_daemon().trust(TrustCheck::Required)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &RetryArgs) -> Result<u8> {
+    let named = hub.named(&args.message, NameKind::Said).await?;
     let name = &named.conversation.handle;
-    let none = || Failure::not_found(format!("{name} has no message yet"));
+    let none = || CommandError::not_found(format!("{name} has no message yet"));
     let message = named.message.ok_or_else(none)?;
     if args.dry_run {
-        let changed = at.would_retry(message.id).await?;
+        let changed = hub.would_retry(message.id).await?;
         let sentence = format!("{name}:{} run again, {}", message.seq, removed(&changed));
-        report(at.out(), &changed, &sentence);
+        report(hub.out(), &changed, &sentence);
         return Ok(0);
     }
-    confirm::or_ask(at.out(), args.confirm, async |confirmed| match at {
-        At::Here(app) => here(app, args, named.conversation.id, message.id, confirmed).await,
-        At::There(remote) => there(at, remote, args, message.id, confirmed).await,
+    confirm::or_ask(hub.out(), args.confirm, async |confirmed| match hub {
+        HubClient::Local(app) => {
+            run_local(app, args, named.conversation.id, message.id, confirmed).await
+        }
+        HubClient::Remote(remote) => run_remote(hub, remote, args, message.id, confirmed).await,
     })
     .await
     .map_err(|failure| not_continued(failure, &format!("{name}:{}", message.seq)))
 }
 
 /// Rewords a refusal by the conversation's policy, which speaks of a new message: a retry has none.
-fn not_continued(mut failure: Failure, message: &str) -> Failure {
+fn not_continued(mut failure: CommandError, message: &str) -> CommandError {
     let kept = "this message was not kept";
     failure.message = failure.message.replace(kept, "nothing was changed");
     if failure.code == codes::CONFIRM.word {
@@ -101,41 +128,24 @@ fn not_continued(mut failure: Failure, message: &str) -> Failure {
     failure
 }
 
-async fn there(
-    at: At<'_>,
+async fn run_remote(
+    hub: HubClient<'_>,
     remote: &Remote,
     args: &RetryArgs,
     message: MessageId,
     confirmed: bool,
 ) -> Result<u8> {
-    let workdir = args.workdir.as_deref().map(|dir| at.folder_text(dir));
-    let mut body = serde_json::json!({
-        "agent": args.agent, "model": args.model, "workdir": workdir.transpose()?,
-        "permission": args.permission,
-        "timeout_ms": args.timeout.map(|t| t.as_millis() as u64),
-        "idle_timeout_ms": args.idle_timeout.map(|t| t.as_millis() as u64),
-        "max_cost_usd": args.max_cost.map(Micros::dollars),
-        "confirm": confirmed,
-    });
-    // An older daemon need not know of options that were not given.
-    if let Some(body) = body.as_object_mut() {
-        body.retain(|_, value| !value.is_null() && *value != false);
-    }
+    let body = args.request(confirmed, |dir| hub.folder_text(dir))?;
     let interrupted = interrupted();
     let id = message.to_string();
     let key = args.idempotency_key.clone().or_else(new_key);
     let ask = Ask::post(&["api", "messages", &id, "retry"]).body(body);
     let ask = ask.known_by(key);
-    let following = Following {
-        stream: args.stream,
-        interrupt: Interrupt::Cancels,
-        waits: Waits::Return,
-    };
     let turn = remote.ask(ask).await?;
-    following.to_its_end(remote, turn, interrupted).await
+    follow_and_report(remote, turn, args.stream, interrupted).await
 }
 
-async fn here(
+async fn run_local(
     app: &App,
     args: &RetryArgs,
     c: ConversationId,
@@ -143,38 +153,24 @@ async fn here(
     confirmed: bool,
 ) -> Result<u8> {
     let hub = app.hub();
-    let conversation = hub.find(&c.to_string(), &[]).await?.conversation;
-    let agent = args.agent.as_deref().map(AgentName::new).transpose();
-    let agent = agent.map_err(|e| Failure::usage(e.to_string()))?;
-    let answering = agent.clone().unwrap_or_else(|| conversation.agent.clone());
-    must_be_enabled(app, &answering)?;
-    let workdir = args.workdir.as_deref().map(folder_text).transpose()?;
-    let place = workdir.as_deref().unwrap_or(&conversation.workdir);
-    look::ground(hub, &app.runner.config, answering.as_str(), place).await?;
-    let again = Again {
-        message,
-        agent,
-        flags: TurnFlags {
-            workdir: workdir.clone(),
-            permission: args.permission,
-            model: args.model.clone(),
-            default_model: app.config.models.get(answering.as_str()).cloned(),
-            ..TurnFlags::default()
-        },
-        request: TurnRequest {
-            timeout_ms: args.timeout.map(|t| t.as_millis() as u64),
-            idle_ms: args.idle_timeout.map(|t| t.as_millis() as u64),
-            max_cost: args.max_cost,
-            ..app.base_request()
-        },
-        client_key: args.idempotency_key.as_deref().map(valid_key).transpose()?,
-        confirmed,
-        queue_limit: None,
+    let mut conversation = hub.find(&c.to_string(), &[]).await?.conversation;
+    if let Some(agent) = hub.agent_of(message).await? {
+        conversation.agent = agent;
+    }
+    let request = args.request(confirmed, folder_text)?.as_message(c);
+    let request = MessageRequest {
+        client_key: args.idempotency_key.clone(),
+        ..request
     };
-    // It comes before what is run again, or goes with what follows it.
+    let defaults = app.defaults()?;
+    let draft = Draft::new(&request, &defaults, Some(&conversation))?;
+    let folder = draft.folder();
+    let again = draft.retry(hub, &app.runner.config, message, &folder);
+    let again = proving::with_words(app.out, again).await?;
+    // External messages come before the message, or are removed with those after it.
     app.runner.take_in_before_change(conversation.id).await?;
     // From here on a signal cancels the turn, and does not leave it to others.
     let interrupted = interrupted();
     let accepted = hub.retry(&again, &app.runner.holder()?).await?;
-    to_its_end(app, &accepted, IfBusy::Wait, args.stream, interrupted).await
+    run_and_report(app, &accepted, IfBusy::Wait, args.stream, interrupted).await
 }

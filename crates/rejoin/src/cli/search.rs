@@ -2,16 +2,17 @@
 
 use clap::Args;
 use rejoin_core::Role;
-use rejoin_hub::{HitView, SearchWish};
+use rejoin_hub::{HitView, SearchQuery};
 
-use crate::at::At;
-use crate::failure::{Failure, Result};
-use crate::output::figures::Now;
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use crate::output::format::Now;
 use crate::output::{Line, Tone, table};
+use rejoin_errors::{CommandError, Result};
 
-/// Find messages by their words, best first
+/// Search the messages, best match first
 ///
-/// Every word must be in the message, each as the beginning of one; words in quotes are a phrase.
+/// A message matches if it contains every word, or words that begin so. Quoted words are a phrase.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin search port 8080\n  rejoin search '\"connection refused\"' --here\n  rejoin search retry --agent codex --json"
@@ -20,28 +21,39 @@ pub(crate) struct SearchArgs {
     /// Words
     #[arg(value_name = "TEXT", required = true)]
     text: Vec<String>,
-    /// Only what this agent answered
+    /// Only answers of this agent
     #[arg(long)]
     agent: Option<String>,
     /// Only in conversations of this folder
     #[arg(long)]
     here: bool,
-    /// How many
+    /// Maximum number of results
     #[arg(short, default_value_t = 20)]
     n: i64,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &SearchArgs) -> Result<u8> {
-    let wish = SearchWish {
+impl Run for SearchArgs {
+    const NAME: &'static str = "search";
+    const HELP: Help = Help::Look("messages by text");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &SearchArgs) -> Result<u8> {
+    let wish = SearchQuery {
         words: args.text.join(" "),
         agent: args.agent.clone(),
-        workdir: if args.here { at.folder()? } else { None },
+        workdir: if args.here { hub.folder()? } else { None },
         limit: args.n.clamp(1, 1000),
     };
     if !wish.words.chars().any(char::is_alphanumeric) {
-        return Err(Failure::usage("there is no word to look for").try_this("rejoin search WORD"));
+        return Err(
+            CommandError::usage("there is no word to look for").try_this("rejoin search WORD")
+        );
     }
-    let (out, found) = (at.out(), at.search(&wish).await?);
+    let (out, found) = (hub.out(), hub.search(&wish).await?);
     if out.json {
         out.json(&found);
         return Ok(0);
@@ -50,7 +62,7 @@ pub(crate) async fn run(at: At<'_>, args: &SearchArgs) -> Result<u8> {
         out.note("no message says that; try: rejoin list");
         return Ok(0);
     }
-    let now = At::now();
+    let now = HubClient::now();
     let rows: Vec<_> = found.messages.iter().map(|hit| row(hit, &now)).collect();
     let fit = out.screen().then(|| out.width());
     out.lines(&table(&rows, fit));
@@ -69,8 +81,8 @@ fn row(hit: &HitView, now: &Now) -> Vec<Line> {
     };
     let (mut words, mut part, mut strong) = (Line::new(), String::new(), false);
     let tone = |strong| if strong { Tone::Strong } else { Tone::Plain };
-    for (at, c) in hit.snippet.chars().enumerate() {
-        if marked(at) != strong {
+    for (hub, c) in hit.snippet.chars().enumerate() {
+        if marked(hub) != strong {
             words.push(tone(strong), &std::mem::take(&mut part));
             strong = !strong;
         }

@@ -1,43 +1,54 @@
 //! `rejoin send` and `rejoin reply`
 
+mod bundle;
 mod limits;
+mod piped;
+mod remote;
 mod text;
-mod there;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches, ValueEnum};
+use clap::{Args, FromArgMatches};
 use rejoin_core::{AgentName, ConversationId, Micros, PermissionMode, TurnId};
 use rejoin_hub::{
-    Accepted, FreshWish, Incoming, LateAnswer, STORED, Target, TurnFlags, TurnRequest, TurnView,
-    fault,
+    Accepted, Attachment, IfBusy, Incoming, LateAnswer, MessageRequest, STORED, SenderDefaults,
+    Target, TurnView, fault, fields,
 };
-use rejoin_runner::{IfBusy, look};
+use rejoin_runner::Error as RunnerError;
+use rejoin_runner::send::Draft;
 
-pub(super) use self::limits::{parse_dollars, parse_duration, parse_idle};
+use self::limits::if_busy;
+pub(super) use self::limits::{milliseconds, parse_dollars, parse_duration, parse_idle};
+use self::piped::piped;
 pub(super) use self::text::prompt;
-use self::text::with_files;
+use self::text::{attachments, checked};
 use crate::app::App;
-use crate::at::At;
+use crate::cli::command::{Help, Run, Task, TrustCheck};
 use crate::cli::confirm;
-use crate::cli::follow::to_its_rest;
-use crate::cli::outcome::{Reported, interrupted, report};
+use crate::cli::escalate::{follow_climbs, next_turn, with_chain};
+use crate::cli::follow::local::run_until_idle;
+use crate::cli::proving;
+use crate::cli::report::{Reported, interrupted, report, report_view};
+use crate::cli::text_editor;
 use crate::cli::watch::leave_running;
-use crate::failure::{Failure, Result};
+use crate::hub_client::HubClient;
 use crate::output::Output;
-use crate::portable::{Bundle, Wait};
+use rejoin_errors::{CommandError, Result};
+
+/// Receives the conversation and the turn of a message, once the message is stored.
+pub(super) type OnAccepted<'a> = &'a dyn Fn(ConversationId, TurnId);
 
 /// Answered, but not saved.
 const UNSAVED: u8 = 10;
 
 /// Send a message and wait for the answer
 ///
-/// Without -c or -k a new conversation is started. The answer goes to stdout, one line that says how
-/// the conversation was continued to stderr.
-#[derive(Debug, Args)]
+/// Without -c or -k rejoin starts a new conversation. The answer goes to stdout. The verdict line,
+/// which says how the conversation was continued, goes to stderr.
+#[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin send \"fix the failing test\"\n  rejoin send -c last \"and the other one\"\n  git diff | rejoin send -k review-42 -"
+    after_help = "Examples:\n  rejoin send \"fix the failing test\"\n  rejoin send -c last \"and the other one\"\n  git diff | rejoin send -k review-42 \"review this\""
 )]
 pub(crate) struct SendArgs {
     /// Continue this one: handle, id, key, or `last`
@@ -51,26 +62,49 @@ pub(crate) struct SendArgs {
     /// Continue the one with this key, or start it
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
-    /// Give a new conversation this title
+    /// Title of a new conversation
     #[arg(long, value_name = "TITLE")]
     title: Option<String>,
-    /// Keep the conversation in this file only
+    /// Store the conversation in this file only
     #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "detach"])]
     pub(super) bundle: Option<PathBuf>,
     #[command(flatten)]
     turn: TurnArgs,
 }
 
-/// Send a message to the conversation last used in this folder
-#[derive(Debug, Args)]
+impl Run for SendArgs {
+    const NAME: &'static str = "send";
+    const HELP: Help = Help::Talk("send a message");
+
+    fn task(self) -> Task {
+        if self.bundle.is_some() {
+            return Task::machine(self, bundle::send).trust(TrustCheck::Required);
+        }
+        Task::hub(self, run).by_daemon().trust(TrustCheck::Required)
+    }
+}
+
+/// Send a message to the last conversation of this folder
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ReplyArgs {
     #[command(flatten)]
     turn: TurnArgs,
 }
 
-#[derive(Debug, Args)]
+impl Run for ReplyArgs {
+    const NAME: &'static str = "reply";
+    const HELP: Help = Help::Talk("to the last one");
+
+    fn task(self) -> Task {
+        Task::hub(self, reply)
+            .by_daemon()
+            .trust(TrustCheck::Required)
+    }
+}
+
+#[derive(Debug, Clone, Args)]
 struct TurnArgs {
-    /// Agent; default: the one of the newest turn
+    /// Agent; default: the agent of the newest turn
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
     /// Working folder; default: the conversation's
@@ -79,101 +113,178 @@ struct TurnArgs {
     /// Model
     #[arg(short, long)]
     model: Option<String>,
-    /// What the agent may do: read-only, edit, full, ask
+    /// Permissions: read-only, edit, full, ask
     #[arg(long, value_name = "MODE")]
     permission: Option<PermissionMode>,
-    /// Exactly these tools
+    /// Allow exactly these tools
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     tools: Option<Vec<String>>,
-    /// Not these tools
+    /// Deny these tools
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     deny_tools: Option<Vec<String>>,
-    /// Start a new session and tell it what was said
+    /// Run a turn of this tier of the configuration
+    #[arg(long, value_name = "TIER", conflicts_with_all = ["model", "permission", "tools", "deny_tools"])]
+    tier: Option<String>,
+    /// Climb to higher tiers by policy while it asks
+    #[arg(long, requires = "tier", conflicts_with = "detach")]
+    climb: bool,
+    /// Start a new session with the transcript
     #[arg(long)]
     fresh_session: bool,
-    /// Refuse rather than re-tell what was said
+    /// Refuse if the session cannot be resumed
     #[arg(long)]
     no_reseed: bool,
-    /// Resume also in another folder
+    /// Resume the session in another folder
     #[arg(long)]
     relocate: bool,
-    /// Let the CLI read /commands and @files in it
+    /// Let the CLI interpret /commands and @files
     #[arg(long)]
     raw: bool,
     /// Stop the turn after this time, e.g. 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
-    /// Stop the turn after this much silence, or never
+    /// Stop the turn if it is silent this long, or never
     #[arg(long, value_name = "TIME", value_parser = parse_idle)]
     idle_timeout: Option<Duration>,
-    /// Stop the turn once it has cost this, e.g. 0.5
+    /// Stop the turn at this cost, e.g. 0.5
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<Micros>,
-    /// Standing text; sent again only when it changes
+    /// Standing instructions; re-sent when they change
     #[arg(long, value_name = "TEXT")]
     instructions: Option<String>,
-    /// Tell this address how it ends (daemon only)
+    /// Post the result to this URL (daemon only)
     #[arg(long, value_name = "URL")]
     notify_url: Option<String>,
     /// Add a text file to the message (may be repeated)
     #[arg(long, value_name = "F")]
     file: Vec<PathBuf>,
-    /// While another turn runs
-    #[arg(long, value_enum, default_value_t = Busy::Wait)]
-    if_busy: Busy,
-    /// Send at most once, however often repeated
+    /// If another turn is running
+    #[arg(long, value_parser = if_busy(), default_value = "wait")]
+    if_busy: IfBusy,
+    /// Send at most once, even if repeated
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Exit 10 if the session could not be saved
+    /// Exit with 10 if the session could not be saved
     #[arg(long, conflicts_with = "detach")]
     must_save: bool,
-    /// Continue a conversation that asks first
+    /// Confirm a conversation with continue=ask
     #[arg(long)]
     confirm: bool,
-    /// Keep what it leaves running until `cancel`
+    /// Keep background processes until `cancel`
     #[arg(long)]
     keep_background: bool,
-    /// Return at once; the turn runs on
+    /// Return at once; the turn runs in the background
     #[arg(long, conflicts_with = "stream")]
     detach: bool,
-    /// Print events as JSON lines while they happen
+    /// Print events as JSON lines as they happen
     #[arg(long)]
     stream: bool,
-    /// The message; `-` or nothing: stdin
+    /// The message; `-` or none: stdin, or your $EDITOR
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
+    /// Text that was piped in beside the message.
+    #[arg(skip)]
+    piped: Option<Attachment>,
     #[arg(skip)]
     answers: Option<Box<LateAnswer>>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Busy {
-    Wait,
-    Fail,
+impl SendArgs {
+    /// Returns the request to send `text`. `folder` returns the stored form of a working folder.
+    fn request(
+        &self,
+        text: String,
+        folder: impl Fn(&Path) -> Result<String>,
+    ) -> Result<MessageRequest> {
+        let turn = &self.turn;
+        Ok(MessageRequest {
+            conversation_id: None,
+            key: self.key.clone(),
+            title: self.title.clone(),
+            scope: None,
+            defaults: SenderDefaults::default(),
+            text,
+            attachments: attachments(&turn.file, turn.piped.as_ref())?,
+            agent: turn.agent.clone(),
+            model: turn.model.clone(),
+            instructions: turn.instructions.clone(),
+            fresh_session: turn.fresh_session,
+            no_reseed: turn.no_reseed,
+            relocate: turn.relocate,
+            permission: turn.permission.map(|mode| mode.as_str().to_owned()),
+            tools: turn.tools.clone(),
+            deny_tools: turn.deny_tools.clone(),
+            tier: turn.tier.clone(),
+            climb: turn.climb,
+            client_key: turn.idempotency_key.clone(),
+            timeout_ms: turn.timeout.map(milliseconds),
+            idle_timeout_ms: turn.idle_timeout.map(milliseconds),
+            max_cost_usd: turn.max_cost.map(Micros::dollars),
+            confirm: turn.confirm,
+            workdir: turn.workdir.as_deref().map(folder).transpose()?,
+            raw: turn.raw,
+            keep_background: turn.keep_background,
+            if_busy: turn.if_busy,
+            notify_url: turn.notify_url.clone(),
+            answers: turn.answers.clone(),
+        })
+    }
+
+    /// Parses flags of `rejoin send`.
+    pub(crate) fn of_flags(flags: &[String]) -> Result<Self> {
+        let command = Self::augment_args(clap::Command::new("send").no_binary_name(true));
+        let typed = command.try_get_matches_from(flags);
+        let args = typed.and_then(|typed| Self::from_arg_matches(&typed));
+        args.map_err(|e| CommandError::usage(e.to_string()))
+    }
 }
 
-pub(crate) async fn reply(at: At<'_>, args: ReplyArgs) -> Result<u8> {
+async fn reply(hub: HubClient<'_>, args: &ReplyArgs) -> Result<u8> {
     let last = SendArgs {
         conversation: Some("last".into()),
         key: None,
         title: None,
         bundle: None,
-        turn: args.turn,
+        turn: args.turn.clone(),
     };
-    run(at, last).await
+    run(hub, &last).await
 }
 
-pub(crate) async fn run(at: At<'_>, mut args: SendArgs) -> Result<u8> {
-    if let At::Here(app) = at {
-        app.must_be_trusted()?;
+async fn run(hub: HubClient<'_>, args: &SendArgs) -> Result<u8> {
+    if args.turn.prompt.is_none()
+        && let Some(written) = text_editor::write("")?
+    {
+        if written.text.trim().is_empty() {
+            written.done();
+            let text = "nothing was written in the editor; nothing was sent";
+            return Err(CommandError::usage(text).try_this("rejoin send \"your message\""));
+        }
+        checked(&written.text).map_err(|failure| written.kept(failure))?;
+        let sent = send_text(hub, args, written.text.clone(), &|_, _| written.done()).await;
+        return sent.map_err(|failure| written.kept(failure));
     }
-    let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
+    let text = prompt(args.turn.prompt.as_deref())?;
+    let mut args = args.clone();
+    args.turn.piped = piped(hub.out(), args.turn.prompt.as_deref())?;
+    send_text(hub, &args, text, &|_, _| ()).await
+}
+
+/// Sends `text` with the options of `args`, follows its turn and reports it.
+pub(super) async fn send_text(
+    hub: HubClient<'_>,
+    args: &SendArgs,
+    text: String,
+    accepted: OnAccepted<'_>,
+) -> Result<u8> {
+    let mut args = args.clone();
     let confirmed = args.turn.confirm;
-    confirm::or_ask(at.out(), confirmed, async |confirmed| {
+    confirm::or_ask(hub.out(), confirmed, async |confirmed| {
         args.turn.confirm = confirmed;
-        match at {
-            At::Here(app) => say(app, &args, text.clone()).await,
-            At::There(remote) => there::say(at, remote, &args, text.clone()).await,
+        match hub {
+            HubClient::Local(app) => send_local(app, &args, text.clone(), accepted).await,
+            HubClient::Remote(remote) => {
+                remote::send(hub, remote, &args, text.clone(), accepted).await
+            }
         }
     })
     .await
@@ -186,20 +297,22 @@ pub(super) async fn as_message(
     text: String,
     answer: Box<LateAnswer>,
 ) -> Result<u8> {
-    app.must_be_trusted()?;
-    let command = SendArgs::augment_args(clap::Command::new("send"));
-    let typed = command.try_get_matches_from(["send", "-c", &c.to_string()]);
-    let args = typed.and_then(|typed| SendArgs::from_arg_matches(&typed));
-    let mut args = args.map_err(|e| Failure::usage(e.to_string()))?;
+    app.config.must_be_trusted()?;
+    let mut args = SendArgs::of_flags(&["-c".into(), c.to_string()])?;
     args.turn.answers = Some(answer);
     args.turn.confirm = true;
-    say(app, &args, text).await
+    send_local(app, &args, text, &|_, _| ()).await
 }
 
-async fn say(app: &App, args: &SendArgs, text: String) -> Result<u8> {
+async fn send_local(
+    app: &App,
+    args: &SendArgs,
+    text: String,
+    on_accepted: OnAccepted<'_>,
+) -> Result<u8> {
     if args.turn.notify_url.is_some() {
         let text = "--notify-url needs a daemon: without one nothing sends notifications; the message was not kept";
-        return Err(Failure::usage(text).try_this("rejoin serve"));
+        return Err(CommandError::usage(text).try_this("rejoin serve"));
     }
     if args.turn.detach {
         let (incoming, _) = incoming(app, args, text).await?;
@@ -207,127 +320,80 @@ async fn say(app: &App, args: &SendArgs, text: String) -> Result<u8> {
         fault::point("after_accept");
         return detach(app, &accepted).await;
     }
-    let ran = to_rest(app, args, text).await?;
-    told(app, args, &ran).await
+    let ended = run_turn(app, args, text, on_accepted).await?;
+    if args.turn.climb {
+        let view = app.hub().turn_view(ended.turn).await?;
+        return after_turn(HubClient::Local(app), &view, ended.signal, args.turn.stream).await;
+    }
+    report_turn(app, args, &ended).await
 }
 
-/// A turn that was run and is settled.
-struct Ran {
+/// Reports a turn of a chain, and follows the climb from it, if there is one.
+async fn after_turn(
+    hub: HubClient<'_>,
+    view: &TurnView,
+    signal: Option<u8>,
+    stream: bool,
+) -> Result<u8> {
+    let (out, reported) = (hub.out(), Reported::of(stream));
+    let Some(next) = next_turn(view) else {
+        if out.json && !stream && view.ended() {
+            return with_chain(hub, view, signal).await;
+        }
+        return Ok(report_view(out, view, reported, signal));
+    };
+    if !out.json {
+        report_view(out, view, reported, signal);
+    }
+    follow_climbs(hub, view.conversation_id, next, stream).await
+}
+
+/// A turn that has ended or waits, and the signal that interrupted it.
+struct EndedTurn {
     turn: TurnId,
     signal: Option<u8>,
 }
 
-async fn to_rest(app: &App, args: &SendArgs, text: String) -> Result<Ran> {
-    let (mut incoming, answering) = incoming(app, args, text).await?;
+async fn run_turn(
+    app: &App,
+    args: &SendArgs,
+    text: String,
+    on_accepted: OnAccepted<'_>,
+) -> Result<EndedTurn> {
     // From here on a signal cancels the turn, and does not leave it to others.
     let interrupted = interrupted();
+    let accepted = accept(app, args, text).await?;
+    on_accepted(accepted.conversation, accepted.turn);
+    let (if_busy, stream) = (args.turn.if_busy, args.turn.stream);
+    let signal = run_until_idle(app, &accepted, if_busy, stream, interrupted).await?;
+    let turn = accepted.turn;
+    Ok(EndedTurn { turn, signal })
+}
+
+/// Accepts a message. This process then holds its turn, if no other turn has to run first.
+pub(crate) async fn accept(app: &App, args: &SendArgs, text: String) -> Result<Accepted> {
+    let (mut incoming, answering) = incoming(app, args, text).await?;
     let holder = app.runner.holder()?;
     let turn = app.hub().clock.turn_id()?;
     incoming.turn = Some(turn);
-    app.runner.expect(turn, answering);
+    app.runner.prespawn(turn, answering);
     let accepted = app.hub().accept(&incoming, Some(holder.as_str())).await;
     if !accepted.as_ref().is_ok_and(|it| it.claimed.is_some()) {
-        app.runner.expect_none();
+        app.runner.discard_prespawned();
     }
     let accepted = accepted?;
     fault::point("after_accept");
-    let if_busy = match args.turn.if_busy {
-        Busy::Wait => IfBusy::Wait,
-        Busy::Fail => IfBusy::Fail,
-    };
-    let stream = args.turn.stream;
-    let signal = to_its_rest(app, &accepted, if_busy, stream, interrupted).await?;
-    let turn = accepted.turn;
-    Ok(Ran { turn, signal })
+    Ok(accepted)
 }
 
-async fn told(app: &App, args: &SendArgs, ran: &Ran) -> Result<u8> {
+async fn report_turn(app: &App, args: &SendArgs, ended: &EndedTurn) -> Result<u8> {
     let stream = Reported::of(args.turn.stream);
-    let code = report(app, ran.turn, stream, ran.signal).await?;
+    let code = report(app, ended.turn, stream, ended.signal).await?;
     if !args.turn.must_save || code != 0 {
         return Ok(code);
     }
-    let view = app.hub().turn_view(ran.turn).await?;
+    let view = app.hub().turn_view(ended.turn).await?;
     Ok(if view.saved == STORED { 0 } else { UNSAVED })
-}
-
-/// One turn of a conversation that lives in a file.
-pub(crate) async fn in_bundle(
-    mut args: SendArgs,
-    out: Output,
-    config_file: Option<&std::path::Path>,
-) -> Result<u8> {
-    let text = with_files(prompt(args.turn.prompt.as_deref())?, &args.turn.file)?;
-    let file = args.bundle.clone().unwrap_or_default();
-    let wait = match args.turn.if_busy {
-        Busy::Wait => Wait::UntilFree,
-        Busy::Fail => Wait::No,
-    };
-    let bundle = Bundle::open(out, config_file, &file, wait).await?;
-    let ran = match in_its_store(&bundle, &mut args).await {
-        Ok(()) => to_rest(&bundle.app, &args, text).await,
-        Err(failure) => Err(failure),
-    };
-    let ran = match ran {
-        Ok(ran) => ran,
-        Err(failure) => {
-            // Whatever came before it is written all the same.
-            if let Err(unwritten) = bundle.put_back().await {
-                out.note(&unwritten.message);
-            }
-            return Err(failure);
-        }
-    };
-    // The answer is told from the store, and that goes with the bundle.
-    let (bundle, unwritten) = bundle.put_back_and_tell(ran.turn).await;
-    let code = told(bundle.app(), &args, &ran).await;
-    bundle.go().await;
-    let Some(unwritten) = unwritten else {
-        return code;
-    };
-    out.note(&format!("error: {}", unwritten.message));
-    out.note(&format!(
-        "  try: {}",
-        unwritten.next.as_deref().unwrap_or_default()
-    ));
-    match (code?, unwritten.exit) {
-        // An answer that could not be saved is an answer.
-        (0, 6) => Ok(0),
-        (0 | UNSAVED, exit) if exit != 6 => Ok(exit),
-        (code, _) => Ok(code),
-    }
-}
-
-/// Names the conversation that is in the bundle, and the folder that we are in.
-async fn in_its_store(bundle: &Bundle, args: &mut SendArgs) -> Result<()> {
-    bundle.app.must_be_trusted()?;
-    let Some(id) = bundle.conversation else {
-        return Ok(());
-    };
-    let found = bundle
-        .app
-        .hub()
-        .store
-        .read()
-        .await?
-        .conversation(id)
-        .await?;
-    let Some(conversation) = found else {
-        return Ok(());
-    };
-    if let (Some(wanted), Some(key)) = (&args.key, &conversation.key)
-        && wanted != key
-    {
-        let text = format!("the bundle holds the conversation `{key}`, not `{wanted}`");
-        return Err(Failure::conflict(text + "; nothing was sent")
-            .try_this(format!("rejoin send -k {key} --bundle …")));
-    }
-    args.key = None;
-    args.conversation = Some(id.to_string());
-    // Also if its store was left by a turn that was run elsewhere.
-    let here = &bundle.app.here;
-    args.turn.workdir.get_or_insert_with(|| here.clone());
-    Ok(())
 }
 
 async fn detach(app: &App, accepted: &Accepted) -> Result<u8> {
@@ -350,113 +416,51 @@ fn detached(out: Output, view: &TurnView) {
     }
 }
 
-/// The message, and who will answer it.
+/// Checks the message. Returns the input of the hub, and the agent that will answer.
 async fn incoming(app: &App, args: &SendArgs, text: String) -> Result<(Incoming, AgentName)> {
-    let config = &app.config;
-    let target = match (&args.conversation, &args.key) {
+    let hub = app.hub();
+    let request = args.request(text, folder_text)?;
+    let (target, known) = match (&args.conversation, &request.key) {
         (Some(name), _) => {
-            Target::Conversation(app.hub().find(name, &app.folders()).await?.conversation.id)
+            let found = hub.find(name, &app.folders()).await?.conversation;
+            (Target::Conversation(found.id), Some(found))
         }
-        (None, Some(key)) => Target::Key(valid_key(key)?),
-        (None, None) => Target::New,
-    };
-    let known = match &target {
-        Target::Conversation(id) => app.hub().store.read().await?.conversation(*id).await?,
-        Target::Key(key) => {
-            app.hub()
-                .store
-                .read()
-                .await?
-                .conversation_by_key("", key)
-                .await?
+        (None, Some(key)) => {
+            let key = fields::key(key)?;
+            let mut read = hub.store.read().await?;
+            let found = read.conversations().by_key(&hub.namespace, &key).await?;
+            (Target::Key(key), found)
         }
-        Target::New => None,
+        (None, None) => (Target::New, None),
     };
-    let name = |text: &str| AgentName::new(text).map_err(|e| Failure::usage(e.to_string()));
-    let agent = args.turn.agent.as_deref().map(name).transpose()?;
-    let default_agent = name(&config.default_agent)?;
-    let answering = agent
-        .clone()
-        .or_else(|| known.as_ref().map(|c| c.agent.clone()))
-        .unwrap_or_else(|| default_agent.clone());
-    must_be_enabled(app, &answering)?;
-    let here = folder_text(&app.here)?;
-    let workdir = args
-        .turn
-        .workdir
-        .as_ref()
-        .map(|dir| folder_text(dir))
-        .transpose()?;
-    // A missing agent or folder is said before the message is accepted.
-    let place = workdir
-        .clone()
-        .or_else(|| known.as_ref().map(|c| c.workdir.clone()))
-        .unwrap_or_else(|| here.clone());
-    look::ground(app.hub(), &app.runner.config, answering.as_str(), &place).await?;
-    let request = TurnRequest {
-        fresh: args.turn.fresh_session.then_some(FreshWish::Asked),
-        no_reseed: args.turn.no_reseed,
-        relocate: args.turn.relocate,
-        raw: args.turn.raw,
-        keep_background: args.turn.keep_background,
-        timeout_ms: args.turn.timeout.map(|t| t.as_millis() as u64),
-        idle_ms: args.turn.idle_timeout.map(|t| t.as_millis() as u64),
-        max_cost: args.turn.max_cost,
-        instructions: args.turn.instructions.clone(),
-        ..app.base_request()
+    let defaults = app.defaults()?;
+    let draft = Draft::new(&request, &defaults, known.as_ref())?;
+    let answering = draft.answering().clone();
+    let folder = match &known {
+        // The turn checks the folder of its conversation when it enters it.
+        Some(_) => draft.folder(),
+        None => folder_text(Path::new(&draft.folder()))?,
     };
-    let incoming = Incoming {
-        turn: None,
-        target,
-        text,
-        agent,
-        default_agent,
-        here,
-        title: args.title.clone(),
-        scope: config.scope,
-        flags: TurnFlags {
-            workdir,
-            permission: args.turn.permission.or(if known.is_none() {
-                config.permission
-            } else {
-                None
-            }),
-            tools: args.turn.tools.clone(),
-            deny_tools: args.turn.deny_tools.clone(),
-            model: args.turn.model.clone(),
-            default_model: config.models.get(answering.as_str()).cloned(),
-        },
-        request,
-        client_key: args.turn.idempotency_key.clone(),
-        refuse_if_busy: matches!(args.turn.if_busy, Busy::Fail),
-        confirmed: args.turn.confirm,
-        queue_limit: None,
-        answers: args.turn.answers.clone(),
-    };
-    Ok((incoming, answering))
-}
-
-pub(super) fn must_be_enabled(app: &App, agent: &AgentName) -> Result<()> {
-    if app.config.disabled.iter().any(|d| d == agent.as_str()) {
-        let text = format!("{agent} is switched off in the configuration");
-        return Err(Failure::usage(text).try_this("another agent with -a"));
+    let incoming = draft.incoming(hub, &app.runner.config, target, folder);
+    match (proving::with_words(app.out, incoming).await, &known) {
+        (Ok(incoming), _) => Ok((incoming, answering)),
+        (Err(RunnerError::Folder { path, source }), Some(known)) => {
+            let handle = hub.store.read().await?;
+            let handle = { handle }
+                .conversations()
+                .short_handle(&known.handle)
+                .await?;
+            let next = format!("rejoin send -c {handle} -w . --relocate \"…\"");
+            Err(CommandError::folder(&path, &source).try_this(next))
+        }
+        (Err(error), _) => Err(error.into()),
     }
-    Ok(())
 }
 
 /// A folder as it is stored: its real path.
-pub(crate) fn folder_text(dir: &std::path::Path) -> Result<String> {
+pub(crate) fn folder_text(dir: &Path) -> Result<String> {
     let looked = rejoin_runner::folder::look(dir);
     looked
         .map(|folder| folder.path)
-        .map_err(|e| Failure::folder(&dir.display().to_string(), &e))
-}
-
-pub(super) fn valid_key(key: &str) -> Result<String> {
-    if key.is_empty() || key.len() > 200 || key.chars().any(char::is_control) {
-        return Err(Failure::usage(
-            "a key has 1 to 200 characters and no control characters",
-        ));
-    }
-    Ok(key.to_owned())
+        .map_err(|e| CommandError::folder(&dir.display().to_string(), &e))
 }

@@ -1,44 +1,65 @@
 //! `rejoin serve`
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use clap::Args;
-use rejoin_core::AgentName;
-use rejoin_hub::TurnRequest;
 use rejoin_runner::{Asks, Unrun};
-use rejoin_web::{Daemon, Defaults, Options, Shutdown};
+use rejoin_web::{Daemon, Options, Shutdown};
 
-use crate::app::App;
-use crate::cli::outcome::interrupted;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
-use crate::store_at::StoreAt;
+use crate::app::{App, Invocation};
+use crate::cli::command::{Help, Run, Task};
+use crate::cli::report::interrupted;
+use crate::store_url::StoreUrl;
+use rejoin_errors::{CommandError, Result};
 
 /// The socket in the data folder, for commands of the same user.
 pub(crate) const SOCKET: &str = "hub.sock";
 
-/// Run the daemon: HTTP API, live events, a queue
+/// Run the daemon: HTTP API, live events, queue
 ///
-/// Turns go on when the daemon ends, is killed or replaced; the next one goes on with them.
+/// Turns continue when the daemon ends, is killed or is replaced; the next daemon picks them up.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin token create laptop --scope admin\n  rejoin serve\n  rejoin serve --listen 127.0.0.1:0    any free port\n\nThe API describes itself under /openapi.json."
+    after_help = "Examples:\n  rejoin token create laptop --scope admin\n  rejoin serve\n  rejoin serve --listen 127.0.0.1:0    any free port\n  rejoin serve --open                  opens the dashboard in a browser\n\nAPI description: /openapi.json"
 )]
 pub(crate) struct ServeArgs {
     /// Address to listen on; default: 127.0.0.1:7377
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
+    /// Open the dashboard in a browser, signed in
+    #[arg(long)]
+    open: bool,
 }
 
-pub(crate) async fn run(args: &ServeArgs, out: Output, config: Option<&Path>) -> Result<u8> {
-    let app = App::open_to_serve(out, config).await?;
+impl Run for ServeArgs {
+    const NAME: &'static str = "serve";
+    const HELP: Help = Help::SetUp("the daemon and its API");
+    const THREADS: usize = 3;
+
+    fn task(self) -> Task {
+        Task::machine(self, run)
+    }
+}
+
+async fn run(on: &Invocation, args: &ServeArgs) -> Result<u8> {
+    let app = App::open_to_serve(on).await?;
+    let out = on.out;
     let bound = daemon(app, args)?.bind().await?;
     let at = bound.address();
     if out.json {
         out.json(&serde_json::json!({"listening": format!("http://{at}")}));
     } else {
         out.text(&format!("listening on http://{at}"));
+    }
+    if args.open || out.screen() {
+        let link = bound.sign_in_link().await?;
+        if args.open {
+            super::pair::open(&link)?;
+        } else {
+            out.note(&format!(
+                "dashboard: {link} (signs in one browser, within ten minutes)"
+            ));
+        }
     }
     let told = interrupted();
     bound
@@ -56,35 +77,21 @@ pub(crate) async fn run(args: &ServeArgs, out: Output, config: Option<&Path>) ->
 }
 
 fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
-    let base = app.base_request();
+    let mut defaults = app.defaults()?;
+    // The trace of the daemon's own start is not that of its turns.
+    defaults.request.traceparent = None;
     let home = &app.runner.config.home;
-    let store = StoreAt::named(home, app.config.database_url.as_deref())?;
+    let store = StoreUrl::named(home, app.config.database_url.as_deref())?;
     let App {
-        config,
-        mut runner,
-        here,
-        ..
+        config, mut runner, ..
     } = app;
     runner.config.unrun = Unrun::Ends;
     runner.config.asks = Asks::Somebody;
     runner.config.warm = config.serve.warm;
     let notify = config.serve.notify()?;
     let listen = args.listen.as_deref().unwrap_or(&config.serve.listen);
-    let agent = AgentName::new(config.default_agent.as_str());
     Ok(Daemon {
-        defaults: Defaults {
-            agent: agent.map_err(|e| Failure::usage(e.to_string()))?,
-            scope: config.scope,
-            permission: config.permission,
-            models: config.models,
-            disabled: config.disabled,
-            // What it was started in is no part of any turn.
-            request: TurnRequest {
-                traceparent: None,
-                ..base
-            },
-            here,
-        },
+        defaults,
         options: Options {
             roots: config.serve.roots,
             max_permission: config.serve.max_permission,
@@ -105,7 +112,7 @@ fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
 fn address(text: &str) -> Result<SocketAddr> {
     let named = text.replace("localhost:", "127.0.0.1:");
     named.parse().map_err(|_| {
-        Failure::usage(format!("`{text}` is not an address such as 127.0.0.1:7377"))
+        CommandError::usage(format!("`{text}` is not an address such as 127.0.0.1:7377"))
             .try_this("rejoin serve --listen 127.0.0.1:7377")
     })
 }

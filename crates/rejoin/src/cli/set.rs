@@ -2,13 +2,13 @@
 
 use clap::Args;
 use rejoin_core::{AgentName, Scope};
-use rejoin_hub::{Continues, ConversationView, Want, Wish};
+use rejoin_hub::{Continues, ConversationView, NameKind, Setting, fields};
 
 use super::change::{doing, report};
 use super::rename::one_line;
-use super::send::valid_key;
-use crate::at::At;
-use crate::failure::{Failure, Result};
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use rejoin_errors::{CommandError, Result};
 
 /// Every key, with what it takes; those of an agent can be written `codex.model`.
 const KEYS: &[(&str, &str)] = &[
@@ -31,7 +31,7 @@ const KEYS: &[(&str, &str)] = &[
     ("title", "its title"),
 ];
 
-/// Change what belongs to a conversation: model, tools, permission, scope, …
+/// Change settings of a conversation: model, tools, permission, scope, …
 #[derive(Debug, Args)]
 #[command(
     after_help = "Keys: agent permission model tools deny_tools scope resume continue workdir key title\nmodel, tools, deny_tools: of its agent, or of the one before the dot\n\nExamples:\n  rejoin set tmqx permission=full\n  rejoin set tmqx codex.model=gpt-5.2 scope=agent\n  rejoin set tmqx resume=false"
@@ -40,83 +40,99 @@ pub(crate) struct SetArgs {
     /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV")]
     conversation: String,
-    /// What is to be otherwise
+    /// Settings to change
     #[arg(value_name = "KEY=VALUE", required = true)]
     values: Vec<String>,
-    /// Say what it would affect, and change nothing
+    /// Show the effect, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &SetArgs) -> Result<u8> {
-    let found = at.named(&args.conversation, Want::Conversation).await?;
-    let wishes: Result<Vec<Wish>> = args
+impl Run for SetArgs {
+    const NAME: &'static str = "set";
+    const HELP: Help = Help::Change("settings");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &SetArgs) -> Result<u8> {
+    let found = hub
+        .named(&args.conversation, NameKind::Conversation)
+        .await?;
+    let wishes: Result<Vec<Setting>> = args
         .values
         .iter()
-        .map(|pair| wish(at, &found.conversation, pair))
+        .map(|pair| wish(hub, &found.conversation, pair))
         .collect();
     let wishes = wishes?;
     let id = found.conversation.id;
-    let changed = at.set(id, &wishes, doing(args.dry_run)).await?;
+    let changed = hub.set(id, &wishes, doing(args.dry_run)).await?;
     let name = &found.conversation.handle;
     let sentence = format!("{name}: {}", args.values.join(", "));
-    report(at.out(), &changed, &sentence);
+    report(hub.out(), &changed, &sentence);
     Ok(0)
 }
 
-fn wish(at: At<'_>, c: &ConversationView, pair: &str) -> Result<Wish> {
+fn wish(hub: HubClient<'_>, c: &ConversationView, pair: &str) -> Result<Setting> {
     let Some((key, value)) = pair.split_once('=') else {
-        return Err(Failure::usage(format!("`{pair}` is not KEY=VALUE"))
+        return Err(CommandError::usage(format!("`{pair}` is not KEY=VALUE"))
             .try_this("rejoin set CONV permission=full"));
     };
     let (agent, key) = match key.rsplit_once('.') {
-        Some((agent, key)) => (at.agent(agent)?, key),
+        Some((agent, key)) => (hub.agent(agent)?, key),
         None => (own(c)?, key),
     };
-    let wrong = |what: &str| Failure::usage(format!("{key}: {what}")).try_this("rejoin set --help");
+    let wrong =
+        |what: &str| CommandError::usage(format!("{key}: {what}")).try_this("rejoin set --help");
     let list = |value: &str| -> Vec<String> {
         let parts = value.split(',').map(str::trim).filter(|p| !p.is_empty());
         parts.map(str::to_owned).collect()
     };
     let some = |value: &str| (!value.is_empty()).then(|| value.to_owned());
     Ok(match key {
-        "agent" => Wish::Agent(at.agent(value)?),
+        "agent" => Setting::Agent(hub.agent(value)?),
         "permission" => {
             let mode = value.parse();
-            Wish::Permission(mode.map_err(|_| wrong("one of read-only, edit, full, ask"))?)
+            Setting::Permission(mode.map_err(|_| wrong("one of read-only, edit, full, ask"))?)
         }
-        "scope" => Wish::Scope(match value {
+        "scope" => Setting::Scope(match value {
             "full" => Scope::Full,
             "agent" => Scope::Agent,
             _ => return Err(wrong("one of full, agent")),
         }),
-        "resume" => Wish::Fresh(match value {
+        "resume" => Setting::Fresh(match value {
             "true" => false,
             "false" => true,
             _ => return Err(wrong("true or false")),
         }),
-        "continue" => Wish::Continues(match value {
+        "continue" => Setting::Continues(match value {
             "auto" => Continues::Auto,
             "ask" => Continues::Ask,
             "never" => Continues::Never,
             _ => return Err(wrong("one of auto, ask, never")),
         }),
-        "model" => Wish::Model(agent, some(value)),
-        "tools" => Wish::Tools(agent, some(value).map(|v| list(&v))),
-        "deny_tools" => Wish::DenyTools(agent, list(value)),
-        "workdir" => Wish::Workdir(at.folder_text(std::path::Path::new(value))?),
-        "key" => Wish::Key(some(value).map(|v| valid_key(&v)).transpose()?),
-        "title" => Wish::Title(one_line(value)?),
+        "model" => Setting::Model(agent, some(value)),
+        "tools" => Setting::Tools(agent, some(value).map(|v| list(&v))),
+        "deny_tools" => Setting::DenyTools(agent, list(value)),
+        "workdir" => {
+            let folder = hub.folder_text(std::path::Path::new(value));
+            let next = format!("rejoin set {} workdir=.", c.handle);
+            Setting::Workdir(folder.map_err(|e| e.try_this(next))?)
+        }
+        "key" => Setting::Key(some(value).map(|v| fields::key(&v)).transpose()?),
+        "title" => Setting::Title(one_line(value)?),
         other => return Err(unknown(other)),
     })
 }
 
-/// Whoever answers in it.
+/// The conversation's agent.
 fn own(c: &ConversationView) -> Result<AgentName> {
-    AgentName::new(c.agent.as_str()).map_err(|e| Failure::usage(e.to_string()))
+    AgentName::new(c.agent.as_str()).map_err(|e| CommandError::usage(e.to_string()))
 }
 
-fn unknown(key: &str) -> Failure {
+fn unknown(key: &str) -> CommandError {
     let near = KEYS
         .iter()
         .min_by_key(|(known, _)| strsim::damerau_levenshtein(key, known))
@@ -128,5 +144,5 @@ fn unknown(key: &str) -> Failure {
         },
         |(known, what)| format!("; did you mean `{known}` ({what})?"),
     );
-    Failure::usage(format!("there is no setting `{key}`{hint}")).try_this("rejoin set --help")
+    CommandError::usage(format!("there is no setting `{key}`{hint}")).try_this("rejoin set --help")
 }

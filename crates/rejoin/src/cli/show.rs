@@ -1,27 +1,32 @@
 //! `rejoin show`
 
 mod document;
+mod json;
 mod page;
+mod walk;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use rejoin_core::ConversationId;
 use rejoin_core::Role;
-use rejoin_hub::{LARGEST_PAGE, MessageView, PageRequest, QuestionView, TurnView, Want, WholeView};
+use rejoin_hub::{MessageView, NameKind, PageRequest, QuestionView, TurnView, WholeView};
 
-use crate::at::At;
+use crate::app::Invocation;
+use crate::cli::command::{Help, Run, Task};
+use crate::cli::explain::reason_text::{Case, Tense};
 use crate::cli::explain::refusal;
-use crate::cli::explain::why::{Case, Tense};
-use crate::failure::{Failure, Result};
-use crate::output::Output;
-use crate::output::figures::{duration, money};
-use crate::portable::Glance;
+use crate::hub_client::HubClient;
+use crate::output::Pages;
+use crate::output::format::{duration, money};
+use crate::portable::BundleReader;
+use page::Layout;
+use rejoin_errors::{CommandError, Result};
+use walk::Walk;
 
 /// Show a conversation: its messages, and how each turn was continued
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin show                    the last one in this folder\n  rejoin show tmqx:4             message 4 of tmqx; piped: its very text\n  rejoin show tmqx:10-20         messages 10 to 20\n  rejoin show tmqx --markdown >talk.md"
+    after_help = "Examples:\n  rejoin show                    the last one in this folder\n  rejoin show tmqx:4             message 4 of tmqx; piped: its exact text\n  rejoin show tmqx:10-20         messages 10 to 20\n  rejoin show tmqx --markdown >talk.md"
 )]
 pub(crate) struct ShowArgs {
     /// Conversation (handle, id, key, or `last`), or messages of it (tmqx:4, tmqx:10-20)
@@ -33,27 +38,40 @@ pub(crate) struct ShowArgs {
     /// Print a markdown document
     #[arg(long)]
     markdown: bool,
-    /// Also what was removed, and earlier words
+    /// Include removed messages and earlier versions
     #[arg(long)]
     all: bool,
-    /// The conversation in this file
+    /// Do not page ($REJOIN_PAGER, $PAGER or less)
+    #[arg(long)]
+    no_pager: bool,
+    /// Read the conversation in this file
     #[arg(long, value_name = "FILE")]
     pub(super) bundle: Option<PathBuf>,
 }
 
-/// Of a conversation that lives in a file.
-pub(crate) async fn of_bundle(
-    mut args: ShowArgs,
-    out: Output,
-    config: Option<&Path>,
-) -> Result<u8> {
-    let file = args.bundle.clone().unwrap_or_default();
-    let glance = Glance::at(out, config, &file).await?;
-    args.conversation = glance.named(&args.conversation);
-    run(At::Here(&glance.app), &args).await
+impl Run for ShowArgs {
+    const NAME: &'static str = "show";
+    const HELP: Help = Help::Look("one of them");
+    const ALIASES: &'static [&'static str] = &["log"];
+
+    fn task(self) -> Task {
+        if self.bundle.is_some() {
+            return Task::machine(self, of_bundle);
+        }
+        Task::hub(self, run)
+    }
 }
 
-/// What there is to show.
+/// Runs `show --bundle` on a conversation in a file.
+async fn of_bundle(on: &Invocation, args: &ShowArgs) -> Result<u8> {
+    let mut args = args.clone();
+    let file = args.bundle.clone().unwrap_or_default();
+    let bundle = BundleReader::at(on, &file).await?;
+    args.conversation = bundle.named(&args.conversation);
+    run(HubClient::Local(&bundle.app), &args).await
+}
+
+/// The conversation to show.
 type Shown = WholeView;
 
 /// The turn whose verdict stands below this message: below the answer, or where one is missing.
@@ -63,7 +81,7 @@ fn verdict_below<'a>(shown: &'a Shown, message: &MessageView) -> Option<&'a Turn
     (last && !turn.summary.is_empty()).then_some(turn)
 }
 
-/// What the turn of a message waits for.
+/// The pending questions of a message's turn.
 fn asked_below<'a>(
     shown: &'a Shown,
     message: &MessageView,
@@ -75,46 +93,53 @@ fn asked_below<'a>(
         .flat_map(|turn| turn.questions.iter().map(move |question| (turn, question)))
 }
 
-pub(crate) async fn run(at: At<'_>, args: &ShowArgs) -> Result<u8> {
+async fn run(at: HubClient<'_>, args: &ShowArgs) -> Result<u8> {
     let (name, range) = range(&args.conversation);
-    let found = at.named(name, Want::Conversation).await?;
+    let found = at.named(name, NameKind::Conversation).await?;
     let id = found.conversation.id;
     let page = PageRequest {
         all: args.all,
         ..PageRequest::default()
     };
-    let mut shown = match (found.number, range, args.last) {
+    let out = at.out();
+    let mut walk = match (found.number, range, args.last) {
         (Some(number), ..) => {
             let page = PageRequest {
                 around: Some(number),
                 limit: Some(1),
                 ..page
             };
-            at.page(id, &page).await?
+            let mut shown = at.page(id, &page).await?;
+            one(&mut shown, number)?;
+            Walk::of_page(at, shown)
         }
-        (None, None, Some(last)) => {
-            let limit = Some(i64::from(last));
-            at.page(id, &PageRequest { limit, ..page }).await?
-        }
-        (None, range, _) => pages(at, id, page, range.unwrap_or((1, i64::MAX - 1))).await?,
+        (None, None, Some(last)) => Walk::newest(at, id, page, i64::from(last)).await?,
+        (None, range, _) => Walk::from(at, id, page, range.unwrap_or((1, i64::MAX - 1))).await?,
     };
-    if let Some(number) = found.number {
-        one(&mut shown, number)?;
-    }
-    let out = at.out();
+    let alone = found.number.is_some();
     if out.json {
-        out.json(&serde_json::json!({
-            "conversation": shown.conversation, "messages": shown.messages,
-            "turns": shown.turns, "sessions": shown.sessions,
-        }));
-    } else if args.markdown {
-        out.text(&document::document(&shown));
-    } else if found.number.is_some() && !out.screen() {
-        for message in &shown.messages {
-            out.text(&message.text);
+        json::print(out, walk).await?;
+        return Ok(0);
+    }
+    let mut pages = Pages::open(out, !args.no_pager);
+    let mut layout = Layout::new(out, alone);
+    let mut first = true;
+    while let Some(shown) = walk.next().await? {
+        let read = if args.markdown {
+            let head = std::mem::take(&mut first).then(|| document::head(&shown));
+            let text = head.unwrap_or_default() + &document::messages(&shown);
+            pages.text(&text)
+        } else if alone && !out.screen() {
+            let mut texts = shown.messages.iter();
+            texts.all(|message| pages.text(&format!("{}\n", message.text.trim_end_matches('\n'))))
+        } else {
+            let lines = layout.page(&shown, walk.total());
+            pages.lines(&lines)
+        };
+        // A reader that quits early has seen enough.
+        if !read {
+            break;
         }
-    } else {
-        out.lines(&page::page(out, &shown, found.number.is_some()));
     }
     Ok(0)
 }
@@ -129,48 +154,6 @@ fn range(text: &str) -> (&str, Option<(i64, i64)>) {
     split().map_or((text, None), |(name, range)| (name, Some(range)))
 }
 
-/// Puts pages together, from the first of these messages to the last.
-async fn pages(
-    at: At<'_>,
-    id: ConversationId,
-    page: PageRequest,
-    (from, to): (i64, i64),
-) -> Result<Shown> {
-    let mut after = from.saturating_sub(1);
-    let mut whole: Option<Shown> = None;
-    loop {
-        let left = to.saturating_sub(after).clamp(1, LARGEST_PAGE);
-        let next = PageRequest {
-            after: Some(after),
-            limit: Some(left),
-            ..page
-        };
-        let mut part = at.page(id, &next).await?;
-        let newer = part.newer.filter(|last| *last < to);
-        let shown = match whole.take() {
-            None => part,
-            Some(mut shown) => {
-                part.turns.retain(|turn| {
-                    shown
-                        .turns
-                        .iter()
-                        .rev()
-                        .all(|known| known.turn_id != turn.turn_id)
-                });
-                shown.turns.append(&mut part.turns);
-                shown.messages.append(&mut part.messages);
-                shown.newer = part.newer;
-                shown
-            }
-        };
-        let Some(last) = newer else {
-            return Ok(shown);
-        };
-        after = last;
-        whole = Some(shown);
-    }
-}
-
 /// Keeps the message with this number, and its turn.
 fn one(shown: &mut Shown, number: i64) -> Result<()> {
     let seqs = shown.messages.iter().filter_map(|m| m.seq);
@@ -179,13 +162,13 @@ fn one(shown: &mut Shown, number: i64) -> Result<()> {
     let Some(turn) = shown.messages.first().map(|m| m.turn_id) else {
         let handle = &shown.conversation.handle;
         let text = format!("{handle} has no message {number}; its last is {last}");
-        return Err(Failure::not_found(text).try_this(format!("rejoin show {handle}")));
+        return Err(CommandError::not_found(text).try_this(format!("rejoin show {handle}")));
     };
     shown.turns.retain(|t| Some(t.turn_id) == turn);
     Ok(())
 }
 
-/// Who said it, as people say it.
+/// The author of a message, for people.
 fn who(message: &MessageView) -> &str {
     match message.role {
         Role::User => "you",

@@ -2,32 +2,42 @@
 
 use clap::Args;
 use rejoin_hub::{fault, rfc3339};
-use rejoin_store::{Expiring, Progress as Step, Stage, SweepPlan, Swept};
+use rejoin_store::{Expiring, SweepPlan, SweepProgress as Step, SweepResult, SweepStep};
 use serde_json::{Value, json};
 
 use super::snapshot::short;
 use crate::app::App;
-use crate::failure::{Failure, Result};
-use crate::output::figures::{Now, count, size};
+use crate::cli::command::{Help, Run, Task};
+use crate::output::format::{Now, count, size};
 use crate::output::{Line, Progress, Tone, table};
+use rejoin_errors::{CommandError, Result};
 
-/// Give up old snapshots, and free what nothing needs any more
+/// Remove expired snapshots and unused chunks
 ///
-/// How long they are kept: snapshots.keep_latest and snapshots.keep_older. Pinned ones stay.
+/// snapshots.keep_latest and snapshots.keep_older set the lifetime. Pinned snapshots stay.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin sweep --dry-run    shows what would go\n  rejoin sweep"
+    after_help = "Examples:\n  rejoin sweep --dry-run    shows what would be removed\n  rejoin sweep"
 )]
 pub(crate) struct SweepArgs {
-    /// Show what would go, change nothing
+    /// Show what would be removed, change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
+impl Run for SweepArgs {
+    const NAME: &'static str = "sweep";
+    const HELP: Help = Help::Change("free space");
+
+    fn task(self) -> Task {
+        Task::store(self, run)
+    }
+}
+
+async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
     let hub = app.hub();
     let vault = hub.vault.as_ref();
-    let vault = vault.ok_or_else(|| Failure::unavailable("snapshots are switched off"))?;
+    let vault = vault.ok_or_else(|| CommandError::unavailable("snapshots are switched off"))?;
     let progress = Progress::new(app.out);
     let watch = |step| match step {
         Step::Reading(n) => progress.at("snapshots read:", n, None),
@@ -41,7 +51,7 @@ pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
     let keep = app.config.snapshots.keep;
     // Machines that share a store go by its clock.
     let now = if hub.store.is_shared() {
-        hub.store.read().await?.clock().await?
+        hub.store.read().await?.leases().clock().await?
     } else {
         hub.clock.now()
     };
@@ -68,18 +78,18 @@ pub(crate) async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
     }
 }
 
-fn may_die(stage: Stage) {
+fn may_die(stage: SweepStep) {
     match stage {
-        Stage::Expiring => fault::point("sweep_expiring"),
-        Stage::Expired => fault::point("sweep_expired"),
-        Stage::Reached => fault::point("sweep_reached"),
-        Stage::Forgetting => fault::point("sweep_forgetting"),
-        Stage::Forgotten => fault::point("sweep_forgotten"),
-        Stage::Removed => fault::point("sweep_removed"),
+        SweepStep::Expiring => fault::point("sweep_expiring"),
+        SweepStep::Expired => fault::point("sweep_expired"),
+        SweepStep::Reached => fault::point("sweep_reached"),
+        SweepStep::Forgetting => fault::point("sweep_forgetting"),
+        SweepStep::Forgotten => fault::point("sweep_forgotten"),
+        SweepStep::Removed => fault::point("sweep_removed"),
     }
 }
 
-fn page(app: &App, plan: &SweepPlan, swept: Option<&Swept>) {
+fn page(app: &App, plan: &SweepPlan, swept: Option<&SweepResult>) {
     let now = Now::at(app.hub().clock.now());
     let row = |over: &Expiring| {
         vec![
@@ -123,7 +133,7 @@ fn page(app: &App, plan: &SweepPlan, swept: Option<&Swept>) {
     }
 }
 
-fn document(plan: &SweepPlan, swept: Option<&Swept>) -> Value {
+fn document(plan: &SweepPlan, swept: Option<&SweepResult>) -> Value {
     let one = |over: &Expiring| {
         json!({
             "id": over.id, "conversation_id": over.conversation, "agent": over.agent,

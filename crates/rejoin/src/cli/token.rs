@@ -4,19 +4,30 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use rejoin_core::PermissionMode;
-use rejoin_hub::{TokenView, TokenWish};
+use rejoin_hub::{TokenRequest, TokenView};
 use rejoin_store::TokenScope;
 
-use crate::at::At;
-use crate::failure::Result;
-use crate::output::figures::Now;
+use crate::cli::command::{Help, Run, Task};
+use crate::duration;
+use crate::hub_client::HubClient;
+use crate::output::format::Now;
 use crate::output::{Line, Tone, table};
+use rejoin_errors::Result;
 
-/// Tokens with which others may talk to the daemon
+/// Manage tokens for access to the daemon
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
     what: What,
+}
+
+impl Run for TokenArgs {
+    const NAME: &'static str = "token";
+    const HELP: Help = Help::SetUp("access to the daemon");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -26,44 +37,44 @@ enum What {
     Revoke(RevokeArgs),
 }
 
-/// Make a token; it is printed this once
+/// Create a token and print it, only this once
 #[derive(Debug, Args)]
 struct CreateArgs {
-    /// What you call it
+    /// Your name for the token
     #[arg(value_name = "NAME")]
     name: String,
-    /// What it may do: read, send, admin
+    /// Access it gives: read, send, admin
     #[arg(long, default_value = "send")]
     scope: TokenScope,
-    /// After this it is not good any more, e.g. 12h, 30d
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    /// Lifetime, e.g. 12h, 30d; default: no end
+    #[arg(long, value_name = "TIME", value_parser = parse_expiry)]
     expires: Option<Duration>,
-    /// Only conversations of this name space
+    /// Restrict the token to this namespace
     #[arg(long, value_name = "NAME", default_value = "")]
     namespace: String,
-    /// Most it may ask for: read-only, ask, edit, full; default: [serve] max_permission
+    /// Ceiling: read-only, ask, edit, full; default: [serve] max_permission
     #[arg(long, value_name = "MODE")]
     max_permission: Option<PermissionMode>,
 }
 
-/// List tokens, without what is secret of them
+/// List tokens, without their secrets
 #[derive(Debug, Args)]
 struct ListArgs {}
 
-/// Make a token worthless
+/// Revoke a token
 #[derive(Debug, Args)]
 struct RevokeArgs {
     #[arg(value_name = "NAME")]
     name: String,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &TokenArgs) -> Result<u8> {
+async fn run(hub: HubClient<'_>, args: &TokenArgs) -> Result<u8> {
     match &args.what {
-        What::Create(args) => create(at, args).await,
-        What::List(_) => list(at).await,
+        What::Create(args) => create(hub, args).await,
+        What::List(_) => list(hub).await,
         What::Revoke(args) => {
-            at.revoke_token(&args.name).await?;
-            let out = at.out();
+            hub.revoke_token(&args.name).await?;
+            let out = hub.out();
             if out.json {
                 out.json(&serde_json::json!({"name": args.name, "revoked": true}));
             } else {
@@ -74,9 +85,9 @@ pub(crate) async fn run(at: At<'_>, args: &TokenArgs) -> Result<u8> {
     }
 }
 
-async fn create(at: At<'_>, args: &CreateArgs) -> Result<u8> {
-    let made = at
-        .create_token(&TokenWish {
+async fn create(hub: HubClient<'_>, args: &CreateArgs) -> Result<u8> {
+    let made = hub
+        .create_token(&TokenRequest {
             name: args.name.clone(),
             scope: args.scope,
             namespace: args.namespace.clone(),
@@ -85,7 +96,7 @@ async fn create(at: At<'_>, args: &CreateArgs) -> Result<u8> {
             secret: None,
         })
         .await?;
-    let out = at.out();
+    let out = hub.out();
     if out.json {
         out.json(&made);
     } else {
@@ -95,8 +106,8 @@ async fn create(at: At<'_>, args: &CreateArgs) -> Result<u8> {
     Ok(0)
 }
 
-async fn list(at: At<'_>) -> Result<u8> {
-    let (out, tokens) = (at.out(), at.tokens().await?);
+async fn list(hub: HubClient<'_>) -> Result<u8> {
+    let (out, tokens) = (hub.out(), hub.tokens().await?);
     if out.json {
         out.json(&serde_json::json!({"tokens": tokens}));
         return Ok(0);
@@ -105,7 +116,7 @@ async fn list(at: At<'_>) -> Result<u8> {
         out.note("no token yet; try: rejoin token create NAME");
         return Ok(0);
     }
-    let now = At::now();
+    let now = HubClient::now();
     let rows: Vec<Vec<Line>> = tokens.iter().map(|token| row(token, &now)).collect();
     let fit = out.screen().then(|| out.width());
     out.lines(&table(&rows, fit));
@@ -119,11 +130,11 @@ fn row(token: &TokenView, now: &Now) -> Vec<Line> {
         Tone::Bad
     };
     let used = match &token.used_at {
-        Some(at) => format!("used {}", now.ago(at)),
+        Some(hub) => format!("used {}", now.ago(hub)),
         None => "never used".to_owned(),
     };
     let until = match &token.expires_at {
-        Some(at) => format!("until {}", now.moment(at)),
+        Some(hub) => format!("until {}", now.moment(hub)),
         None => String::new(),
     };
     let most = match &token.max_permission {
@@ -141,12 +152,8 @@ fn row(token: &TokenView, now: &Now) -> Vec<Line> {
     ]
 }
 
-fn parse_span(text: &str) -> Result<Duration, String> {
-    if let Some(days) = text.strip_suffix('d') {
-        let days: u32 = days.parse().map_err(|_| WRONG.to_owned())?;
-        return Ok(Duration::from_hours(u64::from(days) * 24));
-    }
-    super::send::parse_duration(text).map_err(|_| WRONG.to_owned())
+pub(super) fn parse_expiry(text: &str) -> Result<Duration, String> {
+    duration::parse(text)
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| duration::EXPECTED.to_owned())
 }
-
-const WRONG: &str = "a time is a number with s, m, h or d, e.g. 30d";

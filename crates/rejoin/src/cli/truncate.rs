@@ -3,30 +3,44 @@
 use clap::Args;
 
 use super::change::{doing, message, removed, report};
-use crate::at::At;
-use crate::failure::Result;
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use rejoin_errors::Result;
 
-/// Remove a message and all after it
+/// Remove a message and all later ones
 ///
-/// Nothing is destroyed: rejoin undo brings them back, rejoin show --all shows them.
+/// Removed messages stay visible with rejoin show --all; rejoin undo restores them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin truncate tmqx:5               messages 5, 6, … are removed\n  rejoin truncate tmqx:5 --dry-run     which, and whom it would affect"
+    after_help = "Examples:\n  rejoin truncate tmqx:5               messages 5, 6, … are removed\n  rejoin truncate tmqx:5 --dry-run     shows the effect"
 )]
 pub(crate) struct TruncateArgs {
     /// Message: tmqx:4, or its id
     #[arg(value_name = "MESSAGE")]
     message: String,
-    /// Say what it would affect, and change nothing
+    /// Show the effect, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &TruncateArgs) -> Result<u8> {
-    let target = message(at, &args.message, "truncate").await?;
+impl Run for TruncateArgs {
+    const NAME: &'static str = "truncate";
+    const HELP: Help = Help::Change("remove the end");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &TruncateArgs) -> Result<u8> {
+    let target = message(hub, &args.message, "truncate").await?;
     let id = target.message.id;
-    let changed = at.truncate(id, doing(args.dry_run)).await?;
+    let changed = hub.truncate(id, doing(args.dry_run)).await?;
     let sentence = format!("{}, from {} on", removed(&changed), target.name);
-    report(at.out(), &changed, &sentence);
+    report(
+        hub.out(),
+        &changed,
+        &(sentence + &target.undo(args.dry_run)),
+    );
     Ok(0)
 }

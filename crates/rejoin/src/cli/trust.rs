@@ -9,46 +9,58 @@ use rejoin_runner::trust::{TrustList, TrustState, TrustedFile, real_place};
 use serde_json::{Value, json};
 
 use self::agent_files::AgentFile;
-use crate::app::{data_home, here};
+use crate::app::{Invocation, data_home, here};
+use crate::cli::command::{Help, Run, Task};
 use crate::config::{ConfigFile, Loaded, Setting, repository_file, written};
-use crate::failure::{Failure, Result};
 use crate::output::{Line, Output, Tone, table};
+use rejoin_errors::{CommandError, Result};
 
 /// No file that can be trusted is larger.
 const LONGEST: u64 = 1 << 20;
 
-/// Let a repository's own files choose programs, servers, environment and permissions
+/// Trust a repository's files to choose programs, servers and permissions
 ///
-/// Lists what the repository's rejoin.toml sets that needs trust, and what its files make coding agents do
-/// (hooks, tool servers, plugins, helper commands). Trusts exactly these files in exactly this folder: a
-/// changed file asks again. Programs that the files name are the repository's code and are not checked.
+/// Lists the keys of the repository's rejoin.toml that need trust, and its files that coding agents
+/// obey (hooks, tool servers, plugins, helper commands). Trust covers exactly these files in this
+/// folder: a changed file needs it again. Programs that the files name are the repository's code and
+/// are not checked.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin trust --dry-run     see what it would allow\n  rejoin trust               allow it\n  rejoin trust --revoke      take it back"
+    after_help = "Examples:\n  rejoin trust --dry-run     shows what trust would allow\n  rejoin trust               allow it\n  rejoin trust --revoke      revoke the trust"
 )]
 pub(crate) struct TrustArgs {
-    /// A folder, or the rejoin.toml in it; default: here
+    /// A folder, or the rejoin.toml in it; default: this folder
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// Only show what it would allow
+    /// Only show what trust would allow
     #[arg(short = 'n', long, conflicts_with_all = ["list", "revoke"])]
     dry_run: bool,
     /// List the files you trust
     #[arg(long, conflicts_with = "revoke")]
     list: bool,
-    /// Trust it no longer
+    /// Revoke the trust
     #[arg(long)]
     revoke: bool,
 }
 
-pub(crate) fn run(args: &TrustArgs, out: Output, explicit: Option<&Path>) -> Result<u8> {
+impl Run for TrustArgs {
+    const NAME: &'static str = "trust";
+    const HELP: Help = Help::SetUp("trust a repository");
+
+    fn task(self) -> Task {
+        Task::machine(self, async |on, args| run(on, args))
+    }
+}
+
+fn run(on: &Invocation, args: &TrustArgs) -> Result<u8> {
+    let (out, explicit) = (on.out, on.config_file());
     let home = data_home()?;
     if args.list {
         list(out, &TrustList::load(&home));
         return Ok(0);
     }
     if rejoin_runner::descent::own_turn().is_some() && !args.dry_run {
-        return Err(Failure::untrusted(
+        return Err(CommandError::untrusted(
             "an agent cannot decide what you trust; this is a turn's process",
         )
         .try_this("rejoin trust, in a terminal of your own"));
@@ -123,7 +135,7 @@ impl Subject {
                 });
             }
             Some(path) => {
-                return Err(Failure::usage(format!(
+                return Err(CommandError::usage(format!(
                     "{} is neither a rejoin.toml nor a folder",
                     path.display()
                 ))
@@ -142,8 +154,8 @@ fn resolved(folder: &Path) -> PathBuf {
     fs_err::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf())
 }
 
-fn nothing_here(folder: &Path) -> Failure {
-    Failure::not_found(format!(
+fn nothing_here(folder: &Path) -> CommandError {
+    CommandError::not_found(format!(
         "there is no rejoin.toml that applies in {}, and no file that an agent would obey",
         folder.display()
     ))
@@ -287,7 +299,7 @@ fn revoke(args: &TrustArgs, out: Output, home: &Path) -> Result<u8> {
     let removed = TrustList::remove(home, &paths)?;
     let Some(first) = removed.first() else {
         let text = format!("{} was not trusted", paths[0].display());
-        return Err(Failure::not_found(text).try_this("rejoin trust --list"));
+        return Err(CommandError::not_found(text).try_this("rejoin trust --list"));
     };
     if out.json {
         out.json(&json!({"path": first, "paths": removed, "trusted": false}));

@@ -1,32 +1,44 @@
 //! `rejoin undo`
 
 use clap::Args;
-use rejoin_hub::{Changed, Want};
+use rejoin_hub::{Changed, NameKind};
 
 use super::change::{doing, removed, report};
-use crate::at::At;
-use crate::failure::Result;
-use crate::output::figures::count;
+use crate::cli::command::{Help, Run, Task};
+use crate::hub_client::HubClient;
+use crate::output::format::count;
+use rejoin_errors::Result;
 
-/// Take back the last change of a conversation's history
+/// Undo the last change of a conversation's history
 ///
-/// Again: the one before it. Messages said since a truncation or a retry give way to what they had
-/// replaced; rejoin show --all still shows them.
+/// Repeat to undo earlier changes. Undoing a truncation or a retry removes messages sent since; rejoin
+/// show --all still shows them.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV", default_value = "last")]
     conversation: String,
-    /// Say what it would affect, and change nothing
+    /// Show the effect, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) async fn run(at: At<'_>, args: &UndoArgs) -> Result<u8> {
-    let found = at.named(&args.conversation, Want::Conversation).await?;
+impl Run for UndoArgs {
+    const NAME: &'static str = "undo";
+    const HELP: Help = Help::Change("undo a change");
+
+    fn task(self) -> Task {
+        Task::hub(self, run)
+    }
+}
+
+async fn run(hub: HubClient<'_>, args: &UndoArgs) -> Result<u8> {
+    let found = hub
+        .named(&args.conversation, NameKind::Conversation)
+        .await?;
     let found = found.conversation;
-    let changed = at.undo(found.id, doing(args.dry_run)).await?;
-    report(at.out(), &changed, &sentence(&found.handle, &changed));
+    let changed = hub.undo(found.id, doing(args.dry_run)).await?;
+    report(hub.out(), &changed, &sentence(&found.handle, &changed));
     Ok(0)
 }
 

@@ -1,34 +1,24 @@
 //! `rejoin watch`, `rejoin wait`, `rejoin cancel`, and the hidden process behind `send --detach`.
 
-mod there;
-
-use std::time::{Duration, Instant};
-
 use clap::Args;
-use rejoin_core::{ConversationId, TurnId, TurnStatus};
-use rejoin_hub::TurnView;
-use rejoin_runner::IfBusy;
-use rejoin_store::StoredTurn;
+use rejoin_core::{ConversationId, TurnId};
+use rejoin_hub::{IfBusy, TurnView};
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::at::At;
-use crate::cli::answer::see_to;
-use crate::cli::dialog::Dialog;
-use crate::cli::live::View;
-use crate::cli::outcome::{Reported, interrupted, report};
-use crate::failure::{Failure, Result};
+use crate::cli::command::{Help, Run, Task, TrustCheck};
+use crate::cli::follow::local::follow_stored;
+use crate::cli::follow::remote::follow_remote;
+use crate::cli::follow::{End, FollowOptions, Interrupt, Waits};
+use crate::cli::report::{Reported, interrupted, report, report_view};
+use crate::hub_client::HubClient;
 use crate::output::Output;
-
-/// Rows that another process writes are seen within this time.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// A turn that is queued for so long with nothing running before it has nobody.
-const ABANDONED: Duration = Duration::from_secs(3);
+use crate::remote::{Ask, Remote};
+use rejoin_errors::{CommandError, Result};
 
 const LEFT: &str = "the turn goes on; try: rejoin watch, or rejoin cancel";
 
-/// Follow a running turn; leaving does not stop it
+/// Follow a running turn; Ctrl-C does not stop it
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Conversation or turn
@@ -39,6 +29,15 @@ pub(crate) struct WatchArgs {
     stream: bool,
 }
 
+impl Run for WatchArgs {
+    const NAME: &'static str = "watch";
+    const HELP: Help = Help::Talk("follow a turn");
+
+    fn task(self) -> Task {
+        Task::hub(self, watch)
+    }
+}
+
 /// Wait for a turn and print its answer
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
@@ -47,12 +46,30 @@ pub(crate) struct WaitArgs {
     turn: String,
 }
 
-/// Stop a turn, or end what it kept running
+impl Run for WaitArgs {
+    const NAME: &'static str = "wait";
+    const HELP: Help = Help::Talk("wait for its answer");
+
+    fn task(self) -> Task {
+        Task::hub(self, wait)
+    }
+}
+
+/// Stop a turn, or end the processes that it kept
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
     /// Turn, message or conversation
     #[arg(value_name = "TURN", default_value = "last")]
     turn: String,
+}
+
+impl Run for CancelArgs {
+    const NAME: &'static str = "cancel";
+    const HELP: Help = Help::Talk("stop it");
+
+    fn task(self) -> Task {
+        Task::hub(self, cancel).by_daemon()
+    }
 }
 
 /// Run a turn to its end, for nobody in particular
@@ -62,41 +79,67 @@ pub(crate) struct RunTurnArgs {
     turn: TurnId,
 }
 
-pub(crate) async fn watch(at: At<'_>, args: &WatchArgs) -> Result<u8> {
-    let app = match at {
-        At::Here(app) => app,
-        At::There(remote) => return there::watch(at, remote, args).await,
-    };
-    let turn = app.hub().find_turn(&args.turn, &app.folders()).await?;
-    let mut view = View::of(app.out, args.stream);
-    let left = until_ended(app, turn.id, &mut view, Waits::On).await?;
-    view.close();
-    if let Some(code) = left {
-        app.out.note(LEFT);
-        return Ok(code);
-    }
-    report(app, turn.id, Reported::of(args.stream), None).await
-}
+impl Run for RunTurnArgs {
+    const NAME: &'static str = "run-turn";
+    const HELP: Help = Help::Hidden;
 
-pub(crate) async fn wait(at: At<'_>, args: &WaitArgs) -> Result<u8> {
-    let app = match at {
-        At::Here(app) => app,
-        At::There(remote) => return there::wait(at, remote, args).await,
-    };
-    let turn = app.hub().find_turn(&args.turn, &app.folders()).await?;
-    let mut view = View::of(app.out, false);
-    let left = until_ended(app, turn.id, &mut view, Waits::Return).await?;
-    view.close();
-    match left {
-        Some(code) => Ok(code),
-        None => report(app, turn.id, Reported::Not, None).await,
+    fn task(self) -> Task {
+        Task::store(self, run_turn)
+            .unrouted()
+            .trust(TrustCheck::ByWork)
     }
 }
 
-pub(crate) async fn cancel(at: At<'_>, args: &CancelArgs) -> Result<u8> {
-    let app = match at {
-        At::Here(app) => app,
-        At::There(remote) => return there::cancel(at, remote, args).await,
+async fn watch(hub: HubClient<'_>, args: &WatchArgs) -> Result<u8> {
+    let options = FollowOptions {
+        stream: args.stream,
+        interrupt: Interrupt::Leaves,
+        waits: Waits::On,
+    };
+    follow_and_report(hub, &args.turn, options).await
+}
+
+async fn wait(hub: HubClient<'_>, args: &WaitArgs) -> Result<u8> {
+    let options = FollowOptions {
+        stream: false,
+        interrupt: Interrupt::Leaves,
+        waits: Waits::Return,
+    };
+    follow_and_report(hub, &args.turn, options).await
+}
+
+/// Follows a turn that was sent before, and reports it. A signal ends that, and its exit code is returned.
+async fn follow_and_report(hub: HubClient<'_>, name: &str, options: FollowOptions) -> Result<u8> {
+    let reported = Reported::of(options.stream);
+    let left = match hub {
+        HubClient::Local(app) => {
+            let turn = app.hub().find_turn(name, &app.folders()).await?.id;
+            match follow_stored(app, turn, options).await? {
+                End::Left(code) => code,
+                End::Ended | End::Waits => return report(app, turn, reported, None).await,
+            }
+        }
+        HubClient::Remote(remote) => {
+            let turn = hub.turn(name).await?;
+            let followed = follow_remote(remote, turn, options, interrupted()).await?;
+            match followed.end {
+                End::Left(code) => code,
+                End::Ended | End::Waits => {
+                    return Ok(report_view(remote.out, &followed.turn, reported, None));
+                }
+            }
+        }
+    };
+    if options.waits == Waits::On {
+        hub.out().note(LEFT);
+    }
+    Ok(left)
+}
+
+async fn cancel(hub: HubClient<'_>, args: &CancelArgs) -> Result<u8> {
+    let app = match hub {
+        HubClient::Local(app) => app,
+        HubClient::Remote(remote) => return cancel_remote(hub, remote, args).await,
     };
     let turn = app.hub().find_turn(&args.turn, &app.folders()).await?;
     if turn.status.ended() {
@@ -120,9 +163,27 @@ pub(crate) async fn cancel(at: At<'_>, args: &CancelArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn ended(how: &str, name: &str) -> Failure {
+async fn cancel_remote(hub: HubClient<'_>, remote: &Remote, args: &CancelArgs) -> Result<u8> {
+    let turn = hub.turn(&args.turn).await?;
+    if turn.ended() && turn.leftovers.is_empty() {
+        return Err(ended(&turn.status, &args.turn));
+    }
+    let id = turn.turn_id.to_string();
+    let ask = Ask::post(&["api", "turns", &id, "cancel"]);
+    let now = remote.ask(ask).await?;
+    if turn.ended() {
+        kept_ended(remote.out, &now);
+    } else if CommandError::held_back(&now).is_some() {
+        withdrawn(remote.out, turn.turn_id);
+    } else {
+        report_view(remote.out, &now, Reported::Not, None);
+    }
+    Ok(0)
+}
+
+fn ended(how: &str, name: &str) -> CommandError {
     let text = format!("the turn has ended already: {how}");
-    Failure::conflict(text).try_this(format!("rejoin explain {name}"))
+    CommandError::conflict(text).try_this(format!("rejoin explain {name}"))
 }
 
 /// Reports that the processes which an ended turn had kept are gone.
@@ -142,8 +203,8 @@ fn withdrawn(out: Output, turn: TurnId) {
     }
 }
 
-/// Its own session: no terminal ends it.
-pub(crate) async fn run_turn(app: &App, args: &RunTurnArgs) -> Result<u8> {
+/// Runs a turn in a process session of its own: no terminal ends it.
+async fn run_turn(app: &App, args: &RunTurnArgs) -> Result<u8> {
     rejoin_runner::process::leave_terminal();
     let (_never, cancelled) = watch::channel(false);
     app.runner
@@ -160,89 +221,17 @@ pub(super) fn leave_running(app: &App, c: ConversationId, turn: TurnId) -> Resul
     }
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     rejoin_runner::process::spawn_self(&args).map_err(|e| {
-        Failure::unavailable(format!(
+        CommandError::unavailable(format!(
             "the turn could not be left running ({e}); the next command goes on with it"
         ))
     })?;
     Ok(())
 }
 
-/// What was answered by somebody who could not see to it any more goes on as well.
+/// Resumes deferred turns whose answer came from a process that could not resume them.
 pub(super) async fn see_to_answered(app: &App) -> Result<()> {
     for (conversation, turn) in app.runner.answered().await? {
         leave_running(app, conversation, turn)?;
     }
     Ok(())
-}
-
-/// What to do about a turn that waits for a person, if there is none here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waits {
-    On,
-    Return,
-}
-
-/// None when the turn has ended, or waits and `waits` says so; else the exit code for having been told
-/// to leave.
-async fn until_ended(app: &App, turn: TurnId, view: &mut View, waits: Waits) -> Result<Option<u8>> {
-    let interrupted = interrupted();
-    tokio::pin!(interrupted);
-    let mut waiting = None;
-    let mut dialog = Dialog::possible(app.out).then(Dialog::default);
-    loop {
-        view.show(app, turn).await?;
-        let stored = stored(app, turn).await?;
-        if let Some(dialog) = &mut dialog {
-            dialog.look(app, turn, view).await?;
-        }
-        let somebody = dialog.as_ref().is_some_and(|dialog| !dialog.is_left());
-        if stored.status == TurnStatus::Waiting && waits == Waits::Return && !somebody {
-            return Ok(None);
-        }
-        if stored.status.ended() {
-            view.show(app, turn).await?;
-            return Ok(None);
-        }
-        let waits = stored.status == TurnStatus::Queued && !somebody_runs(app, &stored).await?;
-        let since = *waiting.get_or_insert_with(Instant::now);
-        if !waits {
-            waiting = None;
-        } else if since.elapsed() > ABANDONED {
-            let text =
-                "the turn is queued and whoever sent it is gone; it runs before the next message";
-            return Err(
-                Failure::conflict(text).try_this("rejoin send -c CONV \"…\", or rejoin cancel")
-            );
-        }
-        tokio::select! {
-            code = &mut interrupted => return Ok(Some(code)),
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
-            line = typed(&mut dialog) => {
-                if let Some(dialog) = &mut dialog {
-                    dialog.hear(app, turn, line).await?;
-                    see_to(app, turn).await?;
-                }
-            }
-        }
-        // Whoever held it may have died meanwhile.
-        app.runner.recover().await?;
-    }
-}
-
-async fn typed(dialog: &mut Option<Dialog>) -> Option<String> {
-    match dialog {
-        Some(dialog) => dialog.line().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A queued turn moves on if another of its conversation runs.
-async fn somebody_runs(app: &App, turn: &StoredTurn) -> Result<bool> {
-    let mut read = app.hub().store.read().await?;
-    Ok(read.unfinished_turn(turn.conversation).await?.is_some())
-}
-
-async fn stored(app: &App, turn: TurnId) -> Result<StoredTurn> {
-    let found = app.hub().store.read().await?.turn(turn).await?;
-    found.ok_or_else(|| rejoin_hub::Error::NotFound("the turn was withdrawn".into()).into())
 }

@@ -1,9 +1,9 @@
 //! `REJOIN_SECTION_KEY` for every key.
 
-use super::keys::{AGENTS, KEYS, Key, RESERVED, names_in};
-use super::nearest::nearest;
+use super::keys::{KEYS, Key, agents, names_in};
 use super::setting::{Origin, Setting, segment};
-use crate::failure::{Failure, Result};
+use super::suggest::nearest;
+use rejoin_errors::{CommandError, Result};
 
 /// Values from variables. `named` are the names that files gave to agents and models: a variable
 /// cannot spell `gpt-5.1`, but it can mean it.
@@ -19,9 +19,9 @@ pub(crate) fn settings(
     let mut found = vec![];
     for (variable, text) in ours {
         let Some((key, names)) = meant(&variable, named) else {
-            if let Some(why) = reserved(&variable) {
-                return Err(Failure::config(format!(
-                    "the variable {variable} is no setting: {why}"
+            if let Some(list) = list_of(&variable) {
+                return Err(CommandError::config(format!(
+                    "the variable {variable} is no setting: [[{list}]] is set in a file"
                 ))
                 .try_this(format!("unset {variable}")));
             }
@@ -33,7 +33,7 @@ pub(crate) fn settings(
         let value = key.kind.parse(&text).ok_or_else(|| {
             let must = key.kind.words();
             let is = if key.all_secret() { "…" } else { &text };
-            Failure::config(format!("{variable} is `{is}`; it must be {must}"))
+            CommandError::config(format!("{variable} is `{is}`; it must be {must}"))
                 .try_this(format!("unset {variable}"))
         })?;
         let path = names.iter().fold(key.name.to_owned(), |path, name| {
@@ -61,15 +61,13 @@ fn meant(variable: &str, named: &[String]) -> Option<(&'static Key, Vec<String>)
         (!middle.is_empty()).then(|| (key, vec![name_of(middle, named)]))
     };
     KEYS.iter()
+        .filter(|key| !key.in_list())
         .filter_map(fits)
         .max_by_key(|(key, _)| key.name.len())
 }
 
 fn name_of(middle: &str, named: &[String]) -> String {
-    let known = AGENTS
-        .iter()
-        .copied()
-        .chain(named.iter().map(String::as_str));
+    let known = agents().chain(named.iter().map(String::as_str));
     let spelled = |name: &str| {
         name.chars()
             .map(|c| {
@@ -100,30 +98,27 @@ fn in_a_section(variable: &str) -> bool {
         .any(|s| variable.starts_with(&format!("REJOIN_{}_", s.to_ascii_uppercase())))
 }
 
-/// Returns why this version refuses the section that a variable names, if it is a reserved one.
-fn reserved(variable: &str) -> Option<&'static str> {
+/// Returns the list of sections that a variable names. Only a file sets one.
+fn list_of(variable: &str) -> Option<&'static str> {
+    let lists = KEYS.iter().filter_map(|key| key.name.split_once("[]."));
     let named =
-        |section: &str| variable.starts_with(&format!("REJOIN_{}_", section.to_ascii_uppercase()));
-    let found = RESERVED.iter().find(|(section, _)| named(section));
-    found.map(|(_, why)| *why)
+        |list: &str| variable.starts_with(&format!("REJOIN_{}_", list.to_ascii_uppercase()));
+    lists.map(|(list, _)| list).find(|list| named(list))
 }
 
-fn unknown(variable: &str, named: &[String]) -> Failure {
+fn unknown(variable: &str, named: &[String]) -> CommandError {
     let mut known = vec![];
-    for pattern in KEYS.iter().map(Key::variable) {
+    for pattern in (KEYS.iter().filter(|key| !key.in_list())).map(Key::variable) {
         if !pattern.contains("NAME") {
             known.push(pattern);
             continue;
         }
-        let names = AGENTS
-            .iter()
-            .copied()
-            .chain(named.iter().map(String::as_str));
+        let names = agents().chain(named.iter().map(String::as_str));
         known.extend(names.map(|n| pattern.replace("NAME", &n.to_ascii_uppercase())));
     }
     let near = nearest(variable, known.iter().map(String::as_str));
     let hint = near.map_or_else(String::new, |(near, _)| format!("; did you mean {near}?"));
-    Failure::config(format!("the variable {variable} is no setting{hint}"))
+    CommandError::config(format!("the variable {variable} is no setting{hint}"))
         .try_this(format!("unset {variable}"))
 }
 

@@ -1,4 +1,4 @@
-//! One configuration file: read once, and what is checked is what was read.
+//! A configuration file: read once, so that the checked text is the text that was read.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::keys::{Place, place};
 use super::kind::written;
-use super::nearest::hint;
 use super::setting::{Origin, Setting, segment};
-use crate::failure::{Failure, Result};
+use super::suggest::hint;
+use rejoin_errors::{CommandError, Result};
 
 /// No sensible file is longer; a device that never ends is.
 const LONGEST: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let wrong = |why: String| Failure::config(why).try_this("rejoin config path");
+        let wrong = |why: String| CommandError::config(why).try_this("rejoin config path");
         let mut bytes = vec![];
         fs_err::File::open(path)
             .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
@@ -48,6 +48,19 @@ impl ConfigFile {
             hash,
             text,
         })
+    }
+
+    /// A text that may become the file.
+    pub(crate) fn of(path: &Path, text: &str) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
+            text: text.to_owned(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Every value in it, or the first thing that is wrong with it.
@@ -88,9 +101,9 @@ impl Setting {
 }
 
 /// The one form of an error in a file.
-pub(crate) fn at_line(path: &Path, line: usize, what: &str) -> Failure {
+pub(crate) fn at_line(path: &Path, line: usize, what: &str) -> CommandError {
     let path = path.display();
-    Failure::config(format!("{path}, line {line}: {what}"))
+    CommandError::config(format!("{path}, line {line}: {what}"))
         .try_this(format!("${{EDITOR:-vi}} +{line} {path}"))
 }
 
@@ -144,12 +157,37 @@ impl Walk<'_> {
                 Place::Named(pattern) => {
                     self.sub(&pattern, &here, &more(name.to_owned()), at, value);
                 }
-                Place::Reserved(why) => self.wrong.push((at, format!("`{here}`: {why}"))),
+                Place::List(pattern) => self.list(&pattern, &here, at, value),
                 Place::Unknown => {
                     let hint = hint(pattern, path, name);
                     self.wrong.push((at, format!("unknown key `{here}`{hint}")));
                 }
             }
+        }
+    }
+
+    /// Reads the tables of a list. Each has a name.
+    fn list(&mut self, pattern: &str, path: &str, at: usize, value: &Spanned<DeValue<'_>>) {
+        let tables: Option<Vec<_>> = value.get_ref().as_array().and_then(|items| {
+            let table = |item: &Spanned<DeValue<'_>>| item.get_ref().as_table().is_some();
+            items.iter().all(table).then(|| items.iter().collect())
+        });
+        let Some(tables) = tables else {
+            let is = written(&plain_value(value.get_ref()));
+            let text = format!("`{path}` is {is}; it must be a list of sections, [[{path}]]");
+            self.wrong.push((at, text));
+            return;
+        };
+        for (n, item) in tables.into_iter().enumerate() {
+            let Some(table) = item.get_ref().as_table() else {
+                continue;
+            };
+            let here = format!("{path}[{n}]");
+            if !table.iter().any(|(key, _)| key.get_ref() == "name") {
+                let text = format!("a section [[{path}]] needs a `name`");
+                self.wrong.push((item.span().start, text));
+            }
+            self.section(pattern, &here, &[n.to_string()], table);
         }
     }
 
@@ -174,7 +212,7 @@ impl Walk<'_> {
     }
 }
 
-/// Where in a list or table the first entry stands that does not fit.
+/// Offset of the first entry of a list or table that does not fit.
 fn misfit(kind: super::kind::Kind, value: &Spanned<DeValue<'_>>) -> Option<usize> {
     let bad = |item: &&Spanned<DeValue<'_>>| !kind.fits_item(&plain_value(item.get_ref()));
     if let Some(list) = value.get_ref().as_array() {

@@ -6,7 +6,7 @@ use super::kind::Kind;
 /// A key.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// Dotted; `*` stands for a name of the user's choosing.
+    /// Dotted; `*` stands for a name of the user's choosing, `[]` for the tables of a list.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     /// As JSON; empty: none.
@@ -15,7 +15,7 @@ pub(crate) struct Key {
     pub(crate) trust: Trust,
 }
 
-/// Does it count in a repository's file before `rejoin trust`?
+/// Tells whether a key counts in a repository's file before `rejoin trust`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
     Free,
@@ -54,125 +54,137 @@ const WINDOW: Kind = Whole {
 #[rustfmt::skip]
 pub(crate) const KEYS: &[Key] = &[
     key("default_agent", Word, "\"claude\"", NeededFor(&["demo"]),
-        "Agent that answers in a new conversation"),
+        "Agent of a new conversation"),
     key("permission", OneOf(&["read-only", "edit", "full", "ask"]), "\"edit\"", NeededBeyond(&["read-only"]),
-        "What an agent may do in a new conversation"),
+        "Permission of a new conversation"),
     key("agents.*.bin", Text, "", Needed,
-        "Program, by name or path; a relative path is taken from the file's folder. A name rejoin does not know becomes an agent of your own"),
+        "Program, by name or path; a relative path starts at the file's folder. An unknown agent name defines an agent of your own"),
     key("agents.*.kind", OneOf(&["command"]), "", Needed,
-        "`command`: a CLI that rejoin does not know, described by the keys that follow"),
-    key("agents.*.start_args", Texts, "", Needed, "Its arguments for a first turn; {session}, {model} and {folder} are filled in"),
-    key("agents.*.resume_args", Texts, "", Needed, "Its arguments for going on with {session}"),
-    key("agents.*.prompt", OneOf(&["stdin", "argument"]), "\"stdin\"", Needed, "How it gets the prompt"),
-    key("agents.*.stdout", OneOf(&["file", "pty"]), "\"file\"", Needed, "`pty`: it prints only to a terminal"),
-    key("agents.*.permission.read-only", Texts, "", Needed, "Arguments that hold it to reading; none of these four: it cannot be run so"),
-    key("agents.*.permission.edit", Texts, "", Needed, "Arguments that let it change files in the folder"),
-    key("agents.*.permission.full", Texts, "", Needed, "Arguments that let it do anything"),
-    key("agents.*.permission.ask", Texts, "", Needed, "Arguments that make it ask"),
-    key("agents.*.session_from", Text, "", Needed, "Where it says its session: `TYPE /key/key` in a line of JSON; none: it is told {session}"),
-    key("agents.*.text_from", Texts, "", Needed, "Where its answer stands; none: all it prints"),
-    key("agents.*.error_from", Text, "", Needed, "Where it says what went wrong"),
-    key("agents.*.input_from", Text, "", Needed, "Where it says how many tokens it read"),
-    key("agents.*.output_from", Text, "", Needed, "Where it says how many tokens it wrote"),
-    key("agents.*.cost_from", Text, "", Needed, "Where it says what it cost, in US dollars"),
-    key("agents.*.totals", OneOf(&["run", "session"]), "", Needed, "What those cover; none: nothing is charged for a resumed turn"),
-    key("agents.*.done_on", Word, "", Needed, "Type of the line without which it has not succeeded"),
-    key("agents.*.refused", Text, "", Needed, "What it says when it does not know a session"),
-    key("agents.*.session_file", Text, "", Needed, "Its session, `~/folder/{session}.jsonl`; a folder may be `*`. Without it nothing is resumed"),
-    key("agents.*.session_user", Text, "", Needed, "Where a prompt stands in the lines of that file"),
-    key("agents.*.session_assistant", Text, "", Needed, "Where an answer stands in the lines of that file"),
+        "`command`: a CLI that rejoin has no adapter for, described by the following keys"),
+    key("agents.*.start_args", Texts, "", Needed, "Arguments of a first turn; {session}, {model} and {folder} are replaced"),
+    key("agents.*.resume_args", Texts, "", Needed, "Arguments that resume {session}"),
+    key("agents.*.prompt", OneOf(&["stdin", "argument"]), "\"stdin\"", Needed, "Where the program reads the prompt"),
+    key("agents.*.stdout", OneOf(&["file", "pty"]), "\"file\"", Needed, "`pty`: give the program a terminal, if it prints only to one"),
+    key("agents.*.permission.read-only", Texts, "", Needed, "Arguments that restrict it to reading; a mode without arguments cannot be used"),
+    key("agents.*.permission.edit", Texts, "", Needed, "Arguments that allow changes in the folder"),
+    key("agents.*.permission.full", Texts, "", Needed, "Arguments that allow everything"),
+    key("agents.*.permission.ask", Texts, "", Needed, "Arguments that make it ask a person a person"),
+    key("agents.*.session_from", Text, "", Needed, "JSON line and path of the session id: `TYPE /key/key`; default: rejoin chooses the id, {session}"),
+    key("agents.*.text_from", Texts, "", Needed, "Paths of the answer; default: the whole output"),
+    key("agents.*.error_from", Text, "", Needed, "Path of the error message"),
+    key("agents.*.input_from", Text, "", Needed, "Path of the input token count"),
+    key("agents.*.output_from", Text, "", Needed, "Path of the output token count"),
+    key("agents.*.cost_from", Text, "", Needed, "Path of the cost, in US dollars"),
+    key("agents.*.totals", OneOf(&["run", "session"]), "", Needed, "Scope of these counts; default: a resumed turn has no cost"),
+    key("agents.*.done_on", Word, "", Needed, "Type of the line that marks success; without that line a run has failed"),
+    key("agents.*.refused", Text, "", Needed, "Text of its error for an unknown session"),
+    key("agents.*.session_file", Text, "", Needed, "Session file, `~/folder/{session}.jsonl`; a folder may be `*`. Without it rejoin resumes nothing"),
+    key("agents.*.session_user", Text, "", Needed, "Path of a prompt in the lines of that file"),
+    key("agents.*.session_assistant", Text, "", Needed, "Path of an answer in the lines of that file"),
     key("agents.*.args", Texts, "", Needed, "Arguments added to every run"),
     key("agents.*.env", Map, "", Needed, "Variables set for every run"),
-    key("agents.*.pass_env", Texts, "", Needed, "Variables handed on although rejoin would keep them from the agent"),
-    key("agents.*.model", Word, "", Free, "Model, where neither the command nor the conversation names one"),
-    key("agents.*.resume", Bool, "true", Free, "`false`: start a new session for every turn and tell it what was said"),
+    key("agents.*.pass_env", Texts, "", Needed, "Variables to pass on that rejoin otherwise withholds from the agent"),
+    key("agents.*.model", Word, "", Free, "Model, if neither the command nor the conversation names one"),
+    key("agents.*.resume", Bool, "true", Free, "`false`: start every turn in a new session with the transcript"),
     key("agents.*.enabled", Bool, "true", NeededBeyond(&["false"]), "`false`: refuse to run this agent"),
     key("agents.*.idle_timeout", Span("never"), "", Free,
-        "Stop a turn whose agent prints nothing for this time, while no tool call is open and nobody is asked; default: 30m, demo 2h, an agent of your own 6h"),
+        "Stop a turn whose agent prints nothing for this time, unless a tool call or a question is open; default: 30m, demo 2h, an agent of your own 6h"),
     key("resume.context_threshold", Share, "0.8", Free,
-        "How full a session's context may be before a new session is told what was said"),
+        "Share of the context window beyond which a session is replaced by a new one with the transcript"),
     key("resume.breaker", Whole { least: 1, most: 1_000 }, "2", Free,
-        "Failed turns in a row after which a session is not used again"),
+        "Failed turns in a row after which a session is retired"),
     key("resume.scope", OneOf(&["full", "agent"]), "\"full\"", Free,
-        "What an agent sees in a new conversation: everything, or what follows the last answer of another agent"),
+        "Messages that an agent sees in a new conversation: all, or those after the last answer of another agent"),
     key("resume.after_compaction", OneOf(&["resume", "reseed"]), "\"resume\"", Free,
-        "What to do with a session that its agent compacted"),
+        "How to continue after the agent compacted its session"),
     key("resume.model_change", OneOf(&["resume", "reseed"]), "\"resume\"", Free,
-        "What to do with a session of another model"),
+        "How to continue a session of another model"),
     key("questions.ask", OneOf(&["terminal", "always", "never"]), "\"terminal\"", Free,
-        "When a turn waits for a person to answer what its agent asks: if one sits at the terminal, always (`rejoin inbox`), or never"),
+        "When a turn waits for a person to answer a question: if one is at the terminal, always (`rejoin inbox`), or never"),
     key("questions.defer_after", Span("never"), "\"20s\"", Free,
-        "How long an agent that can go on later keeps its process while it waits for an answer"),
+        "Time for which an agent that can resume later keeps its process while it waits for an answer"),
     key("snapshots.enabled", Bool, "true", NeededBeyond(&[]),
-        "`false`: sessions are kept nowhere but where their agent keeps them"),
+        "`false`: rejoin saves no copies of sessions"),
     key("snapshots.keep_latest", Span("forever"), "\"forever\"", NeededBeyond(&[]),
-        "How long the newest snapshot of each session is kept"),
-    key("snapshots.keep_older", Span("forever"), "\"30d\"", NeededBeyond(&[]), "How long older snapshots are kept"),
-    key("snapshots.key", Kind::Key, "", Needed, "Snapshots are encrypted with it"),
+        "Lifetime of the newest snapshot of each session"),
+    key("snapshots.keep_older", Span("forever"), "\"30d\"", NeededBeyond(&[]), "Lifetime of older snapshots"),
+    key("snapshots.key", Kind::Key, "", Needed, "Key that encrypts snapshots"),
     key("snapshots.key_file", Text, "", Needed,
-        "File with such keys instead, one per line: the first is used, those below open what they once encrypted. Nobody else may read it"),
+        "File with keys, one per line: the first encrypts, the others decrypt older snapshots. No other user may be able to read it"),
     key("serve.listen", Text, "\"127.0.0.1:7377\"", Needed, "Address that the daemon listens on"),
-    key("serve.allow_hosts", Texts, "[]", Needed, "Names by which the daemon is reached, besides those of loopback"),
-    key("serve.public_url", Text, "", Needed, "Where browsers see it, behind a proxy: `https://rejoin.example.org`"),
+    key("serve.allow_hosts", Texts, "[]", Needed, "Host names of the daemon, besides those of loopback"),
+    key("serve.public_url", Text, "", Needed, "Public address behind a proxy: `https://rejoin.example.org`"),
     key("serve.roots", Texts, "[]", NeededBeyond(&[]),
-        "Working folders the daemon allows; none: any on loopback, and a refusal to start elsewhere"),
+        "Working folders that the daemon allows; empty: any on loopback, and no start on other addresses"),
     key("serve.max_permission", OneOf(&["read-only", "ask", "edit", "full"]), "\"edit\"", NeededBeyond(&["read-only"]),
-        "The most that a token may ask an agent to do, unless it was created with a ceiling of its own"),
+        "Highest permission that a token may request, unless it was created with its own ceiling"),
     key("serve.max_running", Whole { least: 1, most: 10_000 }, "64", Needed,
-        "How many agents the daemon runs at the same time; further messages wait in the queue"),
+        "Number of agents that run at the same time; more messages wait in the queue"),
     key("serve.max_queued", Whole { least: 0, most: 1_000_000 }, "10000", Needed,
-        "How many messages may wait in the queue; further ones are refused with 429 `rate_limited`, and not kept"),
+        "Length of the queue; more messages are refused with 429 `rate_limited`, and not stored"),
     key("serve.warm", Whole { least: 0, most: 1_000 }, "4", Free,
-        "How many agents' processes may stay up between turns, where the agent can do that; 0: none"),
-    key("serve.warm_for", Span("never"), "\"5m\"", Free, "How long each of them waits for the next message"),
-    key("serve.warm_mib", Whole { least: 1, most: 1_000_000 }, "1024", Free, "How much memory each of them may hold, in MiB"),
-    key("notify.on", SomeOf(&["waiting", "failed", "reseeded", "succeeded", "cancelled", "lost", "done"]),
-        "[\"waiting\",\"failed\",\"reseeded\"]", Free, "What is worth a notification"),
-    key("notify.command", Texts, "", Needed, "Program and arguments that are run for one"),
-    key("notify.webhook", Text, "", Needed, "Address that one is sent to, signed"),
-    key("notify.secret", Text, "", Needed, "What it is signed with (Standard Webhooks, HMAC-SHA256); `whsec_…` is taken as base64"),
-    key("notify.done_after", Span("never"), "\"1m\"", Free, "`done`: a turn has succeeded after this time or longer"),
-    key("notify.urls", Texts, "[]", Needed, "Addresses at or below which a message over HTTP may name a notify_url"),
+        "Number of agent processes kept between turns, for agents that support it; 0: none"),
+    key("serve.warm_for", Span("never"), "\"5m\"", Free, "Time that each of them waits for the next message"),
+    key("serve.warm_mib", Whole { least: 1, most: 1_000_000 }, "1024", Free, "Memory limit of each of them, in MiB"),
+    key("notify.on", SomeOf(&["waiting", "failed", "reseeded", "succeeded", "cancelled", "lost", "done", "escalated", "refused"]),
+        "[\"waiting\",\"failed\",\"reseeded\"]", Free, "Events that send a notification"),
+    key("notify.command", Texts, "", Needed, "Program and arguments to run for a notification"),
+    key("notify.webhook", Text, "", Needed, "URL that receives signed notifications"),
+    key("notify.secret", Text, "", Needed, "Signing secret (Standard Webhooks, HMAC-SHA256); `whsec_…` is decoded as base64"),
+    key("notify.done_after", Span("never"), "\"1m\"", Free, "`done` means: a turn succeeded after this time or longer"),
+    key("notify.urls", Texts, "[]", Needed, "URL prefixes allowed in the `notify_url` of a request"),
     key("wall.mode", OneOf(&["auto", "off", "required"]), "\"auto\"", NeededBeyond(&["required"]),
-        "Wall of the kernel between agents and rejoin's data and configuration folders: if the machine can build one, never, or always (a turn without one is refused)"),
+        "Kernel wall between agents and rejoin's data and configuration folders: if the machine supports it, never, or always (a turn without a wall is refused)"),
     key("log.level", OneOf(&["off", "error", "warn", "info", "debug"]), "", Free,
-        "What is written to stderr about what goes on; the daemon: `info`, commands: nothing"),
-    key("log.format", OneOf(&["text", "json"]), "\"text\"", Free, "As lines for people, or as JSON objects"),
+        "Log level on stderr; default: `info` in the daemon, `off` in commands"),
+    key("log.format", OneOf(&["text", "json"]), "\"text\"", Free, "Log lines as text or JSON"),
     key("models.*.window", WINDOW, "", Free, "Context window in tokens"),
-    key("models.*.price.input", Money, "", Free, "US dollars for a million tokens read"),
-    key("models.*.price.output", Money, "", Free, "US dollars for a million tokens written"),
-    key("models.*.price.cache_read", Money, "", Free, "US dollars for a million tokens read from the cache"),
-    key("models.*.price.cache_write", Money, "", Free, "US dollars for a million tokens put into the cache"),
+    key("models.*.price.input", Money, "", Free, "US dollars per million input tokens"),
+    key("models.*.price.output", Money, "", Free, "US dollars per million output tokens"),
+    key("models.*.price.cache_read", Money, "", Free, "US dollars per million tokens read from the cache"),
+    key("models.*.price.cache_write", Money, "", Free, "US dollars per million tokens written to the cache"),
     key("database.url", Text, "", Needed, "Store, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; default: rejoin.db in REJOIN_HOME"),
-    key("blobs.url", Text, "\"db:\"", NeededBeyond(&[]), "Where snapshots lie: `db:`, `file:PATH`, `s3://BUCKET/PREFIX`"),
-    key("blobs.endpoint", Text, "", Needed, "Address of the server, where it is not Amazon's: `https://host:port`"),
-    key("blobs.region", Word, "", Needed, "Region of the bucket; none: `us-east-1`"),
-    key("blobs.access_key_id", Word, "", Needed, "Key for the bucket"),
-    key("blobs.secret_access_key", Word, "", Needed, "Its secret half"),
+    key("blobs.url", Text, "\"db:\"", NeededBeyond(&[]), "Storage of snapshots: `db:`, `file:PATH`, `s3://BUCKET/PREFIX`"),
+    key("blobs.endpoint", Text, "", Needed, "Address of the server, if not Amazon's: `https://host:port`"),
+    key("blobs.region", Word, "", Needed, "Region of the bucket; default: `us-east-1`"),
+    key("blobs.access_key_id", Word, "", Needed, "Access key of the bucket"),
+    key("blobs.secret_access_key", Word, "", Needed, "Secret key of the bucket"),
+    key("tier[].name", Word, "", Needed, "Name of the tier. The order of the tables is the order of the tiers, lowest first"),
+    key("tier[].role", Text, "", Needed, "Name of the tier in prompts; default: its name"),
+    key("tier[].agent", Word, "", Needed, "Agent; default: the agent of the conversation"),
+    key("tier[].model", Word, "", Needed, "Model; default: the model of the conversation"),
+    key("tier[].permission", OneOf(&["read-only", "edit", "full", "ask"]), "", Needed, "Permission; default: that of the conversation"),
+    key("tier[].tools", Texts, "", Needed, "Exactly these tools. A read-only tier may name a tool for commands; what its commands do is limited by `deny_tools` alone"),
+    key("tier[].deny_tools", Texts, "", Needed, "Denied tools. The list replaces the conversation's for the turns of the tier"),
+    key("tier[].may", Texts, "", Needed, "Categories of actions that the tier is authorised to take"),
+    key("tier[].dry_run", Bool, "", Needed, "`true`: deny tools that write or run commands"),
+    key("tier[].timeout", Span("never"), "", Needed, "Time limit of one turn"),
+    key("tier[].max_cost_usd", Money, "", Needed, "Cost limit of one turn, in US dollars"),
+    key("tier[].cooldown", Span("none"), "", Needed, "Minimum time between two climbs into the tier, per conversation"),
+    key("climb.max_tier", Word, "", Needed, "Highest tier that a climb may reach"),
+    key("climb.max_cost_usd", Money, "", Needed, "Cost of a chain beyond which it does not climb, in US dollars"),
+    key("climb.hold", Bool, "false", NeededBeyond(&["true"]), "`true`: allow no climb"),
 ];
 
-/// Sections that a later version fills, with the reason why this one refuses them.
-pub(crate) const RESERVED: &[(&str, &str)] = &[(
-    "tier",
-    "this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`",
-)];
+/// Returns the names of the agents that need no `bin` to be known.
+pub(crate) fn agents<'a>() -> impl Iterator<Item = &'a str> {
+    let name = |adapter: &&dyn rejoin_agents::Adapter| -> &'a str { adapter.name() };
+    rejoin_agents::ADAPTERS.iter().map(name)
+}
 
-/// Agents that need no `bin` to be known.
-pub(crate) const AGENTS: &[&str] = &["claude", "codex", "gemini", "opencode", "demo"];
-
-/// Where a name stands in a file.
+/// Position of a name in a file.
 pub(crate) enum Place {
     Leaf(&'static Key),
     /// A section, by its pattern.
     Section(String),
     /// A section whose name the user chose.
     Named(String),
-    /// A section of [`RESERVED`]; the reason.
-    Reserved(&'static str),
+    /// A list of sections.
+    List(String),
     Unknown,
 }
 
-/// What `name` is beneath the section of that pattern (empty: the top).
+/// The position of `name` beneath the section of that pattern (empty: the top).
 pub(crate) fn place(pattern: &str, name: &str) -> Place {
     let full = join(pattern, name);
     let any = |prefix: &str| KEYS.iter().any(|k| k.name.starts_with(prefix));
@@ -180,8 +192,8 @@ pub(crate) fn place(pattern: &str, name: &str) -> Place {
         Place::Leaf(key)
     } else if any(&format!("{full}.")) {
         Place::Section(full)
-    } else if let Some((_, why)) = RESERVED.iter().find(|(section, _)| *section == full) {
-        Place::Reserved(why)
+    } else if any(&format!("{full}[].")) {
+        Place::List(format!("{full}[]"))
     } else if any(&format!("{}.", join(pattern, "*"))) {
         Place::Named(join(pattern, "*"))
     } else {
@@ -200,6 +212,7 @@ pub(crate) fn names_in(pattern: &str) -> Vec<&'static str> {
         .iter()
         .filter_map(|k| k.name.strip_prefix(prefix.as_str()))
         .map(|rest| rest.split('.').next().unwrap_or(rest))
+        .map(|name| name.trim_end_matches("[]"))
         .collect();
     names.dedup();
     names
@@ -214,7 +227,12 @@ pub(crate) fn join(pattern: &str, name: &str) -> String {
 }
 
 impl Key {
-    /// The environment variable that sets it.
+    /// Returns true if it belongs to the tables of a list.
+    pub(crate) fn in_list(&self) -> bool {
+        self.name.contains("[]")
+    }
+
+    /// The environment variable that sets it. No variable sets the keys of a list.
     pub(crate) fn variable(&self) -> String {
         let name = self.name.replace('*', "NAME").replace('.', "_");
         format!("REJOIN_{}", name.to_ascii_uppercase())
@@ -278,7 +296,9 @@ mod tests {
                 "log",
                 "models",
                 "database",
-                "blobs"
+                "blobs",
+                "tier",
+                "climb"
             ]
         );
         assert_eq!(names_in("models.*"), ["window", "price"]);

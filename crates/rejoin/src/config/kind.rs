@@ -1,12 +1,14 @@
-//! What a value can be: in a file, in the environment, in words and as a schema.
+//! Kinds of values: parsed from a file or the environment, described in words and as a schema.
 
 use rejoin_core::is_word;
 use serde_json::{Value, json};
 
+use crate::duration;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
-    /// One word that cannot be taken for a flag.
+    /// A word that does not begin with a dash.
     Word,
     Bool,
     Whole {
@@ -28,7 +30,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Is this a value it can have? If not, [`Kind::words`] says what is.
+    /// Returns true if the value is of this kind. [`Kind::words`] describes the kind.
     pub(crate) fn fits(self, value: &Value) -> bool {
         match self {
             Self::Text => value.as_str().is_some_and(|t| !t.is_empty() && plain(t)),
@@ -47,12 +49,14 @@ impl Kind {
                 map.iter()
                     .all(|(name, v)| is_variable(name) && self.fits_item(v))
             }),
-            Self::Span(word) => value.as_str().is_some_and(|t| t == word || is_span(t)),
+            Self::Span(word) => value
+                .as_str()
+                .is_some_and(|t| t == word || duration::parse_with_unit(t).is_some()),
             Self::Key => value.as_str().is_some_and(is_key),
         }
     }
 
-    /// One entry of a list or a map.
+    /// Returns true if an entry of a list or a map fits.
     pub(crate) fn fits_item(self, item: &Value) -> bool {
         match self {
             Self::SomeOf(words) => item.as_str().is_some_and(|t| words.contains(&t)),
@@ -97,7 +101,7 @@ impl Kind {
         self.fits(&value).then_some(value)
     }
 
-    /// What it must be, as it follows "must be".
+    /// The kind in words that follow "must be".
     pub(crate) fn words(self) -> String {
         match self {
             Self::Text => "text".into(),
@@ -130,7 +134,7 @@ impl Kind {
             Self::SomeOf(words) => json!({"type": "array", "items": {"enum": words}}),
             Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
             Self::Span(word) => {
-                json!({"anyOf": [{"enum": [word]}, {"type": "string", "pattern": "^[0-9]+(s|m|h|d|w)$"}]})
+                json!({"anyOf": [{"enum": [word]}, {"type": "string", "pattern": "^[0-9]+([.][0-9]+)? *(ms|s|m|min|h|d|w)$"}]})
             }
             Self::Key => json!({"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}),
         }
@@ -153,27 +157,8 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && plain(name) && !name.contains(['=', '\n'])
 }
 
-fn is_span(text: &str) -> bool {
-    let number = text.trim_end_matches(['s', 'm', 'h', 'd', 'w']);
-    text.len() == number.len() + 1 && number.parse::<u32>().is_ok()
-}
-
 pub(crate) fn is_key(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|c| c.is_ascii_hexdigit())
-}
-
-/// Microseconds; none: the word that stands for no time.
-pub(crate) fn span_micros(text: &str) -> Option<i64> {
-    let unit = match text.chars().last()? {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        'w' => 7 * 24 * 60 * 60,
-        _ => return None,
-    };
-    let number = text.get(..text.len() - 1)?.parse::<u32>().ok()?;
-    Some(i64::from(number).saturating_mul(unit * 1_000_000))
 }
 
 /// A value as one would write it in the file.
@@ -219,22 +204,6 @@ mod tests {
         ] {
             assert!(kind.fits(&good), "{good}");
             assert!(!kind.fits(&bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn times_in_microseconds() {
-        for (text, ms) in [
-            ("0s", Some(0)),
-            ("5m", Some(300_000_000)),
-            ("12h", Some(43_200_000_000)),
-            ("30d", Some(2_592_000_000_000)),
-            ("4294967295w", Some(i64::MAX)),
-            ("forever", None),
-            ("none", None),
-            ("", None),
-        ] {
-            assert_eq!(span_micros(text), ms, "{text}");
         }
     }
 

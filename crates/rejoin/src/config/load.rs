@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::environment;
 use super::file::{ConfigFile, at_line};
-use super::keys::{AGENTS, KEYS};
-use super::nearest::nearest;
+use super::keys::{KEYS, agents};
 use super::setting::{Origin, Setting};
+use super::suggest::nearest;
 use crate::app::data_home;
-use crate::failure::{Failure, Result};
+use rejoin_errors::{CommandError, Result};
 
 /// The whole configuration, each value with where it came from.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
-    /// What counts, by path.
+    /// Settings that count, by path.
     pub(crate) settings: BTreeMap<String, Setting>,
-    /// What does not, because the repository's file is not trusted.
+    /// Settings left out because the repository's file is not trusted.
     pub(crate) ignored: Vec<Setting>,
     /// In the order they are read: the later wins.
     pub(crate) sources: Vec<Source>,
@@ -31,7 +31,7 @@ pub(crate) struct Source {
     pub(crate) path: PathBuf,
     pub(crate) role: Role,
     pub(crate) exists: bool,
-    /// Of a repository's file that was read.
+    /// Trust in the repository's file that was read.
     pub(crate) trust: Option<TrustState>,
 }
 
@@ -53,7 +53,7 @@ impl Role {
     }
 }
 
-/// Where files are looked for, without reading them.
+/// Paths of the files, without reading them.
 pub(crate) fn sources(explicit: Option<&Path>, here: &Path) -> Vec<Source> {
     let source = |path: PathBuf, role, exists| Source {
         path,
@@ -126,14 +126,14 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// What applies if no file can be read.
+    /// Settings that apply if no file can be read.
     pub(crate) fn without_files() -> Self {
         let mut loaded = Self::default();
         loaded.lay_over(environment::settings(variables(), &[]).unwrap_or_default());
         loaded
     }
 
-    /// What in a repository's file needs trust, given what the user has said.
+    /// Settings of a repository's file that need trust, given the user's own settings.
     pub(crate) fn needing_trust<'a>(&self, settings: &'a [Setting]) -> Vec<&'a Setting> {
         settings
             .iter()
@@ -150,7 +150,7 @@ impl Loaded {
         })
     }
 
-    /// What applies where this setting does not count.
+    /// The value that applies where this setting does not count.
     fn without(&self, setting: &Setting) -> Option<Value> {
         let own = self.settings.get(&setting.path).map(|s| s.value.clone());
         own.or_else(|| setting.key.default())
@@ -183,7 +183,7 @@ impl Loaded {
         for key in KEYS {
             let set = self.settings.values().filter(|s| s.key.name == key.name);
             all.extend(set.cloned());
-            let named = key.name.contains('*');
+            let named = key.name.contains('*') || key.in_list();
             if !named
                 && !self.settings.contains_key(key.name)
                 && let Some(value) = key.default()
@@ -209,7 +209,7 @@ fn user_file() -> Option<PathBuf> {
     Some(user_folder()?.join("config.toml"))
 }
 
-/// Where what belongs to the user lies.
+/// The folder of the user's configuration.
 pub(crate) fn user_folder() -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
@@ -234,17 +234,17 @@ fn agents_are_known(settings: &[Setting]) -> Result<()> {
         .filter(|s| s.key.name == "agents.*.bin")
         .filter_map(|s| s.names.first().map(String::as_str))
         .collect();
-    let known = |name: &str| AGENTS.contains(&name) || made.contains(&name);
+    let known = |name: &str| agents().any(|agent| agent == name) || made.contains(&name);
     for setting in settings {
         let name = match setting.key.name {
-            "default_agent" => setting.value.as_str(),
+            "default_agent" | "tier[].agent" => setting.value.as_str(),
             key if key.starts_with("agents.") => setting.names.first().map(String::as_str),
             _ => None,
         };
         let Some(name) = name.filter(|n| !known(n)) else {
             continue;
         };
-        let near = nearest(name, AGENTS.iter().copied().chain(made.iter().copied()));
+        let near = nearest(name, agents().chain(made.iter().copied()));
         let hint = match near {
             Some((near, true)) => format!("; did you mean `{near}`?"),
             Some((_, false)) | None => format!("; an agent of your own needs `agents.{name}.bin`"),
@@ -253,16 +253,21 @@ fn agents_are_known(settings: &[Setting]) -> Result<()> {
         return Err(match &setting.origin {
             Origin::File { path, line } => at_line(path, *line, &what),
             Origin::Environment(variable) => {
-                Failure::config(format!("{variable}: there is no agent `{name}`{hint}"))
+                CommandError::config(format!("{variable}: there is no agent `{name}`{hint}"))
                     .try_this(format!("unset {variable}"))
             }
-            Origin::Default => Failure::config(what),
+            Origin::Default => CommandError::config(what),
         });
     }
     Ok(())
 }
 
 impl Source {
+    /// Returns true for the user's own file and for one named with `--config`.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.role, Role::Yours | Role::Named)
+    }
+
     pub(crate) fn json(&self) -> Value {
         json!({
             "path": self.path, "role": self.role.word(), "exists": self.exists,

@@ -24,6 +24,14 @@ fn section(pattern: &str) -> Value {
                 properties.insert(name.to_owned(), leaf(key));
             }
             None if name == "*" => named = section(&full),
+            None if KEYS
+                .iter()
+                .any(|k| k.name.starts_with(&format!("{full}[]."))) =>
+            {
+                let mut items = section(&format!("{full}[]"));
+                merge(&mut items, json!({"required": ["name"]}));
+                properties.insert(name.to_owned(), json!({"type": "array", "items": items}));
+            }
             None => {
                 properties.insert(name.to_owned(), section(&full));
             }

@@ -7,9 +7,9 @@ use rejoin_core::PermissionMode;
 use rejoin_runner::Warm;
 use rejoin_web::Notify;
 
-use super::kind::span_micros;
 use super::{Loaded, of, or_default};
-use crate::failure::{Failure, Result};
+use crate::duration;
+use rejoin_errors::{CommandError, Result};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Serve {
@@ -20,7 +20,7 @@ pub(crate) struct Serve {
     pub(crate) public_url: Option<String>,
     pub(crate) max_running: usize,
     pub(crate) max_queued: u64,
-    /// None: no process outlives its turn.
+    /// Limits of warm processes; none: no process outlives its turn.
     pub(crate) warm: Option<Warm>,
     notify: Notify,
 }
@@ -29,7 +29,7 @@ impl Serve {
     pub(super) fn resolve(loaded: &Loaded) -> Result<Self> {
         let done_after: String = or_default(loaded, "notify.done_after")?;
         // `never` is longer than any turn takes.
-        let done_after = span_micros(&done_after).map_or(u64::MAX / 2, i64::unsigned_abs);
+        let done_after = duration::micros(&done_after).map_or(u64::MAX / 2, i64::unsigned_abs);
         Ok(Self {
             listen: or_default(loaded, "serve.listen")?,
             roots: or_default(loaded, "serve.roots")?,
@@ -50,18 +50,18 @@ impl Serve {
         })
     }
 
-    /// Whoever is told must be able to know who tells them.
+    /// Builds the notifier. Requires a secret, so that a receiver can verify the sender.
     pub(crate) fn notify(&self) -> Result<Notify> {
         let sends = self.notify.webhook.is_some() || !self.notify.urls.is_empty();
         if sends && self.notify.secret.is_none() {
-            return Err(Failure::config(
+            return Err(CommandError::config(
                 "notify.webhook and notify.urls need notify.secret, with which requests are signed",
             )
             .try_this("openssl rand -base64 32, and put it behind whsec_ as notify.secret"));
         }
         if let Some(bad) = self.notify.bad_address() {
             let text = format!("notify.webhook and notify.urls are addresses, and `{bad}` is none");
-            return Err(Failure::config(text).try_this("https://hooks.example.org/rejoin"));
+            return Err(CommandError::config(text).try_this("https://hooks.example.org/rejoin"));
         }
         Ok(self.notify.clone())
     }
@@ -71,7 +71,7 @@ fn warm(loaded: &Loaded) -> Result<Option<Warm>> {
     let most: usize = or_default(loaded, "serve.warm")?;
     let rest: String = or_default(loaded, "serve.warm_for")?;
     let mib: u64 = or_default(loaded, "serve.warm_mib")?;
-    let rest = span_micros(&rest).map(|micros| Duration::from_micros(micros.unsigned_abs()));
+    let rest = duration::micros(&rest).map(|micros| Duration::from_micros(micros.unsigned_abs()));
     Ok(rest.filter(|_| most > 0).map(|rest| Warm {
         most,
         rest,

@@ -1,4 +1,4 @@
-//! One value with where it came from.
+//! A value and its source.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::kind::written;
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) key: &'static Key,
-    /// What the stars of the key stand for, in order.
+    /// Names in the places of the key's stars, in order.
     pub(crate) names: Vec<String>,
     /// As one writes it: `agents.claude.bin`.
     pub(crate) path: String,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use rejoin_store::{Blobs, BlobsConfig, Retention, Sealer, Store, Vault};
 
-use super::kind::{is_key, span_micros};
+use super::kind::is_key;
 use super::{Loaded, of, or_default};
-use crate::failure::{Failure, Result};
+use crate::duration;
+use rejoin_errors::{CommandError, Result};
 
 /// More keys than anybody has had.
 const LONGEST_KEY_FILE: u64 = 64 * 1024;
@@ -26,7 +27,8 @@ pub(crate) struct Snapshots {
 impl Snapshots {
     pub(super) fn resolve(loaded: &Loaded) -> Result<Self> {
         let aws = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let span = |key| Ok::<_, Failure>(span_micros(&or_default::<String>(loaded, key)?));
+        let span =
+            |key| Ok::<_, CommandError>(duration::micros(&or_default::<String>(loaded, key)?));
         Ok(Self {
             blobs: blobs(loaded, aws)?,
             keep: Retention {
@@ -53,7 +55,7 @@ impl Snapshots {
         }
     }
 
-    /// Where they are kept; none: they are switched off.
+    /// Opens the vault of the snapshots; none: snapshots are switched off.
     pub(crate) fn vault(&self, store: &Store) -> Result<Option<Vault>> {
         if !self.enabled {
             return Ok(None);
@@ -68,7 +70,7 @@ impl Snapshots {
             (None, None) => return Ok(Sealer::plain()),
             (Some(_), Some(_)) => {
                 let both = "both snapshots.key and snapshots.key_file are set, and only one of them can be meant";
-                return Err(Failure::config(both).try_this("rejoin config show"));
+                return Err(CommandError::config(both).try_this("rejoin config show"));
             }
             (Some(key), None) => vec![bytes(key)],
             (None, Some(path)) => read(path)?,
@@ -117,7 +119,7 @@ fn key_file(loaded: &Loaded) -> Option<PathBuf> {
 
 fn read(path: &Path) -> Result<Vec<[u8; 32]>> {
     let shown = path.display();
-    let wrong = |why: String| Failure::config(format!("the key file {shown} {why}"));
+    let wrong = |why: String| CommandError::config(format!("the key file {shown} {why}"));
     let unreadable = |error: std::io::Error| {
         wrong(format!("cannot be read: {}", error.kind())).try_this("rejoin config show")
     };
@@ -154,7 +156,7 @@ fn read(path: &Path) -> Result<Vec<[u8; 32]>> {
     Ok(keys)
 }
 
-/// Of 64 hex letters, which was checked.
+/// Decodes 64 hex letters that were checked before.
 fn bytes(key: &str) -> [u8; 32] {
     let digit = |c: u8| (c as char).to_digit(16).unwrap_or_default() as u8;
     let mut bytes = [0; 32];

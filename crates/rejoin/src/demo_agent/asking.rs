@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::emit;
 
-/// What it was told, in a sentence; none: it has nothing to ask.
+/// Asks and returns the answer in a sentence; none: the prompt requests no question.
 pub(super) fn ask(
     message: &str,
     id: &str,

@@ -1,4 +1,4 @@
-//! What the server reports, as far as it concerns the turn.
+//! The server's events, as far as they concern the turn.
 
 use std::collections::HashSet;
 
@@ -21,16 +21,16 @@ const WANTED: &[&str] = &[
     "session.status",
 ];
 
-/// Of these also what concerns other sessions.
+/// Events that are read for every session.
 const OF_ANY: &[&str] = &["permission.asked", "question.asked", "session.status"];
 
 pub(super) struct News {
     pub(super) kind: String,
-    /// Of what is asked, or was answered.
+    /// Id of a question or permission request.
     pub(super) id: Option<String>,
     /// As it was reported, on one line.
     pub(super) line: String,
-    /// It concerns the session of the turn, not that of a sub-agent.
+    /// Set for the session of the turn, unset for that of a sub-agent.
     pub(super) ours: bool,
 }
 
@@ -84,7 +84,7 @@ impl Events {
 #[derive(Default)]
 struct Blocks {
     bytes: Vec<u8>,
-    /// So far there is no line end in them.
+    /// Bytes searched for a line end already.
     looked_at: usize,
     data: String,
     /// The line or event is too long, and left out to its end.

@@ -12,7 +12,7 @@ const BLOCK: usize = 64 << 10;
 pub(super) struct Lines {
     pipe: Receiver,
     bytes: Vec<u8>,
-    /// So far there is no line end in them.
+    /// Bytes searched for a line end already.
     looked_at: usize,
 }
 

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use rejoin_agents::serve::{AnswerTo, NO_SERVER, ServeOrder};
 use rejoin_hub::Clock;
-use rejoin_runner::process::Beside;
+use rejoin_runner::process::BackgroundProcess;
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::net::unix::pipe::Receiver;
@@ -18,13 +18,13 @@ use tokio::time::timeout;
 use super::events::Events;
 use super::lines::Lines;
 
-/// It takes four seconds on a quiet machine.
+/// Limit for the start, which takes four seconds on a quiet machine.
 const MAY_TAKE: Duration = Duration::from_mins(2);
 const END_MAY_TAKE: Duration = Duration::from_secs(2);
 /// All requests but the one for events are answered at once; the first one loads the project, and may
 /// wait for the network.
 const ANSWER_MAY_TAKE: Duration = Duration::from_mins(2);
-/// Of an answer that is read, and of one that explains a failure.
+/// Most bytes read of an answer, and of one that explains a failure.
 const ANSWER: usize = 1 << 20;
 const SAID: usize = 400;
 
@@ -33,7 +33,7 @@ const USERNAME: &str = "OPENCODE_SERVER_USERNAME";
 const PASSWORD: &str = "OPENCODE_SERVER_PASSWORD";
 
 pub(super) struct Server {
-    process: Beside,
+    process: BackgroundProcess,
     client: Client,
     url: Url,
     password: String,
@@ -55,7 +55,7 @@ impl Server {
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let env = std::env::vars_os().chain(own);
         let (process, out) =
-            Beside::start(OsStr::new(program), args, env).map_err(|error| no(&error))?;
+            BackgroundProcess::start(OsStr::new(program), args, env).map_err(|error| no(&error))?;
         let out = Receiver::from_owned_fd(OwnedFd::from(out)).map_err(|error| no(&error))?;
         let mut out = Lines::of(out);
         let url = timeout(MAY_TAKE, address(&mut out)).await;
@@ -151,7 +151,7 @@ impl Server {
             .map(drop)
     }
 
-    /// What is not asked any more needs no answer.
+    /// Replies to a question. A question that is no longer pending is no failure.
     pub(super) async fn reply(&self, to: AnswerTo, id: &str, body: &Value) -> Result<(), String> {
         self.tell(&[to.path(), id, "reply"], body).await
     }
@@ -217,7 +217,7 @@ impl Server {
     }
 }
 
-/// It prints where it listens, after warnings.
+/// Reads the address from the output, where it follows warnings.
 async fn address(out: &mut Lines) -> Result<Url, String> {
     while let Some(line) = out.next().await? {
         let line = String::from_utf8_lossy(&line);
@@ -239,7 +239,7 @@ async fn answered(response: Response) -> Result<Value, String> {
     Ok(serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// What a failure says of itself.
+/// The failure's own message.
 async fn said(response: Response) -> String {
     let body = body(response).await;
     let told: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -259,7 +259,7 @@ async fn body(mut response: Response) -> Vec<u8> {
     body
 }
 
-/// What is beneath the words that a library has for everything.
+/// The innermost cause, beneath the general message of the library.
 fn cause(error: &reqwest::Error) -> String {
     let mut source: &dyn std::error::Error = error;
     while let Some(inner) = source.source() {

@@ -36,7 +36,7 @@ struct Page {
     lines: Vec<Line>,
     /// The paragraph being read.
     inline: Line,
-    /// What stands before every line, outermost first.
+    /// Margins of every line, outermost first.
     margins: Vec<Margin>,
     /// Numbers of the lists we are in; none for bullets.
     lists: Vec<Option<u64>>,

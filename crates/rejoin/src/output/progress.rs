@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Output;
 
-/// What ends sooner needs no line.
+/// Work that ends sooner needs no line.
 const SOON: Duration = Duration::from_millis(400);
 const EVERY: Duration = Duration::from_millis(100);
 const BAR: usize = 24;
@@ -48,7 +48,7 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// What comes next begins on a clean line.
+    /// Clears the line, so that output begins on a clean one.
     fn drop(&mut self) {
         if let Some(shown) = &self.shown {
             let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ const MARKS: usize = 4;
 /// More columns in one line are not read by anybody; they are counted instead.
 const LONG: usize = 4_000;
 
-/// The same text with everything visible that would not be text on a terminal. Lines and tabs stay.
+/// Makes everything visible that would not be text on a terminal. Lines and tabs stay.
 pub(crate) fn safe(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -61,7 +61,7 @@ fn reveal(c: char, shown: &mut String) {
     }
 }
 
-/// One line: white space joined, at most `width` columns.
+/// Joins white space and cuts the text at `width` columns.
 pub(crate) fn one_line(text: &str, width: usize) -> String {
     // What lies further back cannot be within the width.
     let near: String = text.chars().take(width * 16 + 256).collect();
@@ -103,7 +103,7 @@ pub(crate) fn without_floods(text: &str) -> String {
     let line = |line: &str| match line.char_indices().nth(LONG) {
         None => line.to_owned(),
         Some((at, _)) => {
-            let rest = super::figures::size((line.len() - at) as u64);
+            let rest = super::format::size((line.len() - at) as u64);
             format!("{} … [{rest} more in this line]", &line[..at])
         }
     };

@@ -6,18 +6,15 @@ mod place;
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{ConversationId, TurnId};
-use rejoin_hub::{Came, ImportWish, fault};
-use rejoin_store::{Exported, Generation, ListFilter, Which};
+use rejoin_core::{ConversationId, TurnId, hex};
+use rejoin_hub::{IfBusy, ImportOptions, ImportResult, fault};
+use rejoin_store::{Exported, Generation, ListFilter, SnapshotSelection};
 
-use super::whole::WholeFile;
-use crate::app::App;
+use super::atomic_file::AtomicFile;
+use crate::app::{App, Invocation};
 use crate::cli::folder_text;
-use crate::failure::{Failure, Result, codes};
-use crate::output::Output;
-use place::{BASE, Base, NEXT, Place, WRITTEN, bad, hex, unreadable};
-
-pub(crate) use place::Wait;
+use place::{BASE, Base, NEXT, Place, WRITTEN, bad, unreadable};
+use rejoin_errors::{CommandError, Result, codes};
 
 /// A bundle in our hands.
 pub(crate) struct Bundle {
@@ -25,7 +22,7 @@ pub(crate) struct Bundle {
     /// The one in it; none: it is new.
     pub(crate) conversation: Option<ConversationId>,
     place: Place,
-    /// What is in the file.
+    /// Digest of the file as it was read.
     base: Base,
     /// As the store was when it was opened; none: it holds more than the file.
     was: Option<Stamp>,
@@ -42,12 +39,11 @@ struct Stamp {
 
 impl Bundle {
     pub(crate) async fn open(
-        out: Output,
-        config_file: Option<&Path>,
+        invocation: &Invocation,
         file: &Path,
-        wait: Wait,
+        if_busy: IfBusy,
     ) -> Result<Self> {
-        let place = Place::take(file, wait).await?;
+        let place = Place::take(file, if_busy).await?;
         let now = place.now()?;
         let known = place.known();
         let written = place
@@ -64,7 +60,7 @@ impl Bundle {
             place.say(BASE, now.0.as_deref().unwrap_or_default())?;
         }
         fault::point("bundle_begun");
-        let app = App::open_private(out, config_file, place.folder.clone()).await?;
+        let app = App::open_private(invocation, place.folder.clone()).await?;
         let mut bundle = Self {
             app,
             conversation: None,
@@ -94,8 +90,11 @@ impl Bundle {
             Some(_) => {
                 let file = fs_err::File::open(&self.place.file);
                 let (mut file, path) = file.map_err(|e| unreadable(&e))?.into_parts();
-                let wish = ImportWish::into_folder(folder_text(&self.app.here)?);
-                let imported = self.app.hub().import(&mut file, &wish).await;
+                let options = ImportOptions {
+                    most: self.app.config.import_permission(),
+                    ..ImportOptions::into_folder(folder_text(&self.app.here)?)
+                };
+                let imported = self.app.hub().import(&mut file, &options).await;
                 let view = imported.map_err(|error| bad(error, &path))?;
                 self.note(&view);
                 Some(view.outcome)
@@ -104,9 +103,14 @@ impl Bundle {
         fault::point("bundle_read");
         self.conversation = self.only().await?;
         let more = match came {
-            Some(Came::Behind) => true,
+            Some(ImportResult::Behind) => true,
             None => self.conversation.is_some(),
-            Some(Came::Imported | Came::Same | Came::TakenOver | Came::Copied) => false,
+            Some(
+                ImportResult::Imported
+                | ImportResult::Same
+                | ImportResult::TakenOver
+                | ImportResult::Copied,
+            ) => false,
         };
         if !more {
             self.was = self.stamp().await?;
@@ -115,9 +119,11 @@ impl Bundle {
     }
 
     fn note(&self, view: &rejoin_hub::ImportView) {
-        if view.permission_lowered && view.outcome == Came::Imported {
-            let text = "the bundle says that its agent may do everything; without --permission full it may edit";
-            self.app.out.note(text);
+        if view.permission_lowered && view.outcome == ImportResult::Imported {
+            let mode = view.permission;
+            self.app.out.note(&format!(
+                "the permission of the bundle is higher; without --permission it is {mode}"
+            ));
         }
         if view.tools_dropped {
             let text = "the bundle says which tools its agent has; without --tools it has its own";
@@ -132,8 +138,8 @@ impl Bundle {
         written
     }
 
-    /// The same, but its store stays until the turn was told; what could not be written is said in it.
-    pub(crate) async fn put_back_and_tell(mut self, turn: TurnId) -> (Told, Option<Failure>) {
+    /// Puts the file back and keeps its store until the turn is reported. A failed write is part of the result.
+    pub(crate) async fn put_back_and_tell(mut self, turn: TurnId) -> (Told, Option<CommandError>) {
         let written = self.write().await;
         if written.is_err() {
             let _said = self.unsaved(turn).await;
@@ -144,7 +150,7 @@ impl Bundle {
 
     async fn unsaved(&self, turn: TurnId) -> Result<()> {
         let mut tx = self.app.hub().store.begin().await?;
-        tx.set_saved(turn, rejoin_hub::FAILED).await?;
+        tx.turns().set_saved(turn, rejoin_hub::FAILED).await?;
         Ok(tx.commit().await?)
     }
 
@@ -168,16 +174,16 @@ impl Bundle {
             return Err(self.diverged().await);
         }
         let next = self.place.folder.join(NEXT);
-        let whole = WholeFile::by_way_of(&next, &self.place.file);
+        let whole = AtomicFile::by_way_of(&next, &self.place.file);
         let mut whole = whole.map_err(|e| self.kept(&e))?;
         let generation = self.generation();
         let exported = self
             .app
             .hub()
-            .export(c, generation, Which::Newest, &mut whole);
+            .export(c, generation, SnapshotSelection::Newest, &mut whole);
         let exported = match exported.await {
             Ok(exported) => exported,
-            Err(error) => return Err(self.kept(&Failure::from(error).message)),
+            Err(error) => return Err(self.kept(&CommandError::from(error).message)),
         };
         self.move_there(whole, &exported)
             .map_err(|e| self.kept(&e))?;
@@ -189,7 +195,7 @@ impl Bundle {
         Ok(())
     }
 
-    fn move_there(&self, mut whole: WholeFile, exported: &Exported) -> std::io::Result<()> {
+    fn move_there(&self, mut whole: AtomicFile, exported: &Exported) -> std::io::Result<()> {
         whole.synced()?;
         fault::point("bundle_next");
         self.place.note(WRITTEN, &hex(&exported.end))?;
@@ -200,18 +206,18 @@ impl Bundle {
     }
 
     /// The file is not what ours came from: ours goes beside it.
-    async fn diverged(&mut self) -> Failure {
+    async fn diverged(&mut self) -> CommandError {
         let file = self.place.file.display().to_string();
         let changed = format!("{file} was changed by somebody else meanwhile");
         match self.beside().await {
             Err(failure) => failure,
-            Ok(None) => Failure::new(codes::DIVERGED, changed).try_this("the same again"),
+            Ok(None) => CommandError::new(codes::DIVERGED, changed).try_this("the same again"),
             Ok(Some(ours)) => {
                 let ours = ours.display();
                 let text =
                     format!("{changed}; it was not touched, and what was said here is in {ours}");
                 let next = format!("rejoin import {ours} --as-copy");
-                Failure::new(codes::DIVERGED, text).try_this(next)
+                CommandError::new(codes::DIVERGED, text).try_this(next)
             }
         }
     }
@@ -222,9 +228,10 @@ impl Bundle {
             None => None,
             Some(c) => {
                 let ours = self.place.free_name();
-                let mut whole = WholeFile::begin(&ours).map_err(|e| self.kept(&e))?;
+                let mut whole = AtomicFile::begin(&ours).map_err(|e| self.kept(&e))?;
                 let (hub, generation) = (self.app.hub(), self.generation());
-                hub.export(c, generation, Which::Newest, &mut whole).await?;
+                hub.export(c, generation, SnapshotSelection::Newest, &mut whole)
+                    .await?;
                 whole.keep().map_err(|e| self.kept(&e))?;
                 Some(ours)
             }
@@ -234,12 +241,12 @@ impl Bundle {
         Ok(ours)
     }
 
-    fn kept(&self, why: &dyn std::fmt::Display) -> Failure {
+    fn kept(&self, why: &dyn std::fmt::Display) -> CommandError {
         let (file, folder) = (self.place.file.display(), self.place.folder.display());
         let text = format!(
             "{file} could not be written: {why}; what was said is kept in {folder}, and taken in next time"
         );
-        Failure::unavailable(text).try_this("df -h, then the next message")
+        CommandError::unavailable(text).try_this("df -h, then the next message")
     }
 
     async fn only(&self) -> Result<Option<ConversationId>> {
@@ -248,7 +255,7 @@ impl Bundle {
             limit: 1,
             ..ListFilter::default()
         };
-        let mut found = read.list_conversations(&filter).await?;
+        let mut found = read.listing(&filter).await?;
         Ok(found.pop().map(|conversation| conversation.id))
     }
 
@@ -257,10 +264,10 @@ impl Bundle {
             return Ok(None);
         };
         let mut read = self.app.hub().store.read().await?;
-        let conversation = read.conversation(c).await?;
+        let conversation = read.conversations().get(c).await?;
         Ok(Some(Stamp {
-            turns: read.turns_of(c).await?.len(),
-            last_seq: read.last_seq(c).await?,
+            turns: read.turns().of(c).await?.len(),
+            last_seq: read.history().last_seq(c).await?,
             updated_at: conversation.map_or(0, |c| c.updated_at),
         }))
     }
@@ -296,6 +303,6 @@ impl Told {
 
 /// In the file, or beside it: its store is not needed any more.
 fn is_done(written: &Result<()>) -> bool {
-    let beside = |failure: &Failure| failure.code == codes::DIVERGED.word;
+    let beside = |failure: &CommandError| failure.code == codes::DIVERGED.word;
     written.as_ref().err().is_none_or(beside)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::failure::{Failure, Result};
+use rejoin_errors::{CommandError, Result};
 
 const CONNECT: Duration = Duration::from_secs(5);
 const ALL: Duration = Duration::from_mins(2);
@@ -10,7 +10,7 @@ const ALL: Duration = Duration::from_mins(2);
 pub(crate) async fn download(url: &str, longest: u64) -> Result<Vec<u8>> {
     // Addresses of such documents hold their own password.
     let failed = |why: &str| {
-        Failure::unavailable(format!("the download failed: {why}")).try_this("the same again")
+        CommandError::unavailable(format!("the download failed: {why}")).try_this("the same again")
     };
     // Another part of this process may have chosen it already.
     let _chosen = rustls::crypto::ring::default_provider().install_default();

@@ -9,13 +9,13 @@ use rejoin_core::SessionId;
 use serde::Deserialize;
 
 use super::download::download;
-use crate::failure::{Failure, Result, codes};
+use rejoin_errors::{CommandError, Result, codes};
 
 /// More than that is no envelope.
 const LONGEST: u64 = 96 * 1024 * 1024;
 /// Nor is that a session which one would send so.
 const LONGEST_SESSION: u64 = 512 * 1024 * 1024;
-/// So far one looks for the id of a session that came without.
+/// Bytes searched for the id of a session that came without one.
 const BEGINNING: u64 = 1024 * 1024;
 
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -23,7 +23,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What came.
+/// A parsed import.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Envelope {
     Session {
@@ -61,7 +61,8 @@ impl Envelope {
         if from.starts_with("http://") || from.starts_with("https://") {
             return Self::parse(download(from, LONGEST).await?, None);
         }
-        let unreadable = |e: io::Error| Failure::usage(format!("the envelope cannot be read: {e}"));
+        let unreadable =
+            |e: io::Error| CommandError::usage(format!("the envelope cannot be read: {e}"));
         let bytes = match from {
             "-" => bounded(&mut io::stdin().lock()),
             file => bounded(&mut fs_err::File::open(file).map_err(unreadable)?),
@@ -120,7 +121,7 @@ impl Envelope {
     }
 }
 
-/// What is in a blob, never more than a session may be.
+/// Contents of a blob, limited to the size of a session.
 pub(crate) struct Unpacked<'a> {
     from: flate2::read::GzDecoder<&'a [u8]>,
     left: u64,
@@ -182,9 +183,10 @@ fn bounded(from: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(crate) fn damaged(why: &str) -> Failure {
+pub(crate) fn damaged(why: &str) -> CommandError {
     let text = format!("the envelope is damaged: {why}; nothing of it was taken");
-    Failure::new(codes::BAD_ARCHIVE, text).try_this("the envelope, once more from where it came")
+    CommandError::new(codes::BAD_ARCHIVE, text)
+        .try_this("the envelope, once more from where it came")
 }
 
 #[cfg(test)]

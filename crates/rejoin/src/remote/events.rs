@@ -6,7 +6,7 @@ use rejoin_core::TurnId;
 use reqwest::Response;
 
 use super::{Ask, Remote};
-use crate::failure::{Failure, Result};
+use rejoin_errors::{CommandError, Result};
 
 /// Waited before the connection is made again; after the last it is given up.
 const AGAIN: [Duration; 5] = [
@@ -19,9 +19,9 @@ const AGAIN: [Duration; 5] = [
 /// No event of ours is longer.
 const LONGEST: usize = 64 << 20;
 
-/// One event.
+/// An event of a turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct TurnEvent {
     pub(crate) kind: String,
     /// The event as it is stored, in JSON.
     pub(crate) json: String,
@@ -49,7 +49,7 @@ impl<'a> Events<'a> {
     }
 
     /// The next one. Can be given up at any time without losing any.
-    pub(crate) async fn next(&mut self) -> Result<Told> {
+    pub(crate) async fn next_event(&mut self) -> Result<TurnEvent> {
         let mut tries = AGAIN.iter();
         loop {
             if let Some((id, told)) = self.lines.next() {
@@ -86,7 +86,7 @@ impl<'a> Events<'a> {
         };
         match response.chunk().await {
             Ok(Some(bytes)) => self.lines.push(&bytes),
-            Ok(None) => Err(Failure::unavailable(format!(
+            Ok(None) => Err(CommandError::unavailable(format!(
                 "{} went away",
                 self.remote.called()
             ))),
@@ -105,13 +105,13 @@ impl Lines {
     fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > LONGEST {
-            return Err(Failure::unavailable("an event is too long"));
+            return Err(CommandError::unavailable("an event is too long"));
         }
         Ok(())
     }
 
     /// The next whole event, with its number.
-    fn next(&mut self) -> Option<(Option<i64>, Told)> {
+    fn next(&mut self) -> Option<(Option<i64>, TurnEvent)> {
         loop {
             let end = self.bytes.windows(2).position(|two| two == b"\n\n")?;
             let rest = self.bytes.split_off(end + 2);
@@ -131,7 +131,7 @@ impl Lines {
             }
             if !data.is_empty() {
                 let json = data.join("\n");
-                return Some((id, Told { kind, json }));
+                return Some((id, TurnEvent { kind, json }));
             }
         }
     }

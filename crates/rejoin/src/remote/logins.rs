@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::address;
 use crate::config::user_folder;
-use crate::failure::{Failure, Result};
-use crate::portable::WholeFile;
+use crate::portable::AtomicFile;
+use rejoin_errors::{CommandError, Result};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -38,10 +38,10 @@ impl Logins {
         let text = match fs_err::read_to_string(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(e) => return Err(Failure::unavailable(e.to_string())),
+            Err(e) => return Err(CommandError::unavailable(e.to_string())),
         };
         toml::from_str(&text).map_err(|_| {
-            Failure::config(format!("{} is not what rejoin wrote", path.display()))
+            CommandError::config(format!("{} is not what rejoin wrote", path.display()))
                 .try_this(format!("rm {}; then rejoin login URL", path.display()))
         })
     }
@@ -49,10 +49,10 @@ impl Logins {
     pub(crate) fn save(&self) -> Result<()> {
         let path = path()?;
         let failed = |e: std::io::Error| {
-            Failure::unavailable(format!("{} cannot be written: {e}", path.display()))
+            CommandError::unavailable(format!("{} cannot be written: {e}", path.display()))
                 .try_this("export XDG_CONFIG_HOME=/a/folder/you/can/write")
         };
-        let text = toml::to_string(self).map_err(|e| Failure::unavailable(e.to_string()))?;
+        let text = toml::to_string(self).map_err(|e| CommandError::unavailable(e.to_string()))?;
         let mut folder = std::fs::DirBuilder::new();
         let parent = path.parent().unwrap_or(&path);
         folder
@@ -60,7 +60,7 @@ impl Logins {
             .mode(0o700)
             .create(parent)
             .map_err(failed)?;
-        let mut file = WholeFile::begin(&path).map_err(failed)?;
+        let mut file = AtomicFile::begin(&path).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.keep().map_err(failed)
     }
@@ -75,7 +75,7 @@ impl Logins {
 
 fn path() -> Result<PathBuf> {
     let folder = user_folder().ok_or_else(|| {
-        Failure::usage("neither XDG_CONFIG_HOME nor HOME is set")
+        CommandError::usage("neither XDG_CONFIG_HOME nor HOME is set")
             .try_this("export XDG_CONFIG_HOME=/some/folder")
     })?;
     Ok(folder.join("hubs.toml"))

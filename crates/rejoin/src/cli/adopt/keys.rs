@@ -17,7 +17,7 @@ pub(super) enum Key {
     Other,
 }
 
-/// What begins a key of several bytes, or is one by itself.
+/// First byte of a key of several bytes; alone, the Escape key.
 const ESC: u8 = 0x1b;
 
 /// All keys in these bytes; what may be the beginning of one more is left in them.

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use super::keys::Key;
 use crate::output::{Line, Tone, table};
 
-/// What stands above and below the rows.
+/// Lines above and below the rows.
 const FRAME: usize = 4;
 
-/// One row.
+/// A row of the list.
 pub(super) struct Choice {
     pub(super) cells: Vec<Line>,
-    /// What the filter looks in.
+    /// Text that the filter searches.
     pub(super) words: String,
 }
 
-/// What a key led to.
+/// The result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pressed {
     Going,
@@ -30,7 +30,7 @@ pub(super) struct Picker {
     filter: String,
     /// Numbers of the choices that the filter lets through.
     shown: Vec<usize>,
-    /// Of those, the one under the cursor.
+    /// Index of the row under the cursor, among the rows shown.
     at: usize,
     marked: BTreeSet<usize>,
     /// The first row on the screen.
@@ -91,7 +91,7 @@ impl Picker {
         }
     }
 
-    /// What is marked, also where the filter hides it; without marks the one under the cursor.
+    /// The marked rows, filtered out or not; without marks the row under the cursor.
     fn taken(&self) -> Pressed {
         if !self.marked.is_empty() {
             return Pressed::Taken(self.marked.iter().copied().collect());

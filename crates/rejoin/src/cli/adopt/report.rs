@@ -1,13 +1,13 @@
-//! What is said of sessions that were found, and of those that were adopted.
+//! Prints the sessions that were found, and those that were adopted.
 
 use rejoin_core::ConversationId;
 use rejoin_hub::rfc3339;
-use rejoin_runner::adopt::{Adoption, OutsideSession, Standing};
+use rejoin_runner::adopt::{Adoption, AdoptionState, OutsideSession};
 use serde_json::{Value, json};
 
 use super::{AdoptArgs, Done};
 use crate::app::App;
-use crate::output::figures::{Now, count};
+use crate::output::format::{Now, count};
 use crate::output::{Line, Tone, one_line, table};
 
 /// Words that nothing cuts are still no page.
@@ -17,9 +17,9 @@ const WORDS: usize = 200;
 pub(super) fn row(session: &OutsideSession, now: &Now, everywhere: bool, id: bool) -> Vec<Line> {
     let used = session.head.used.or(session.head.began).map(rfc3339);
     let (state, tone) = match session.standing {
-        Standing::New => ("new".to_owned(), Tone::Good),
-        Standing::Known(_) => ("already here".into(), Tone::Faint),
-        Standing::Grown(_, more) => (format!("already here, +{more} new"), Tone::Busy),
+        AdoptionState::New => ("new".to_owned(), Tone::Good),
+        AdoptionState::Known(_) => ("already here".into(), Tone::Faint),
+        AdoptionState::Grown(_, more) => (format!("already here, +{more} new"), Tone::Busy),
     };
     let mut cells = vec![
         Line::plain(session.agent.as_str()),
@@ -55,7 +55,7 @@ pub(super) fn list(app: &App, sessions: &[OutsideSession], args: &AdoptArgs) {
         .collect();
     let fit = app.out.screen().then(|| app.out.width());
     app.out.lines(&table(&rows, fit));
-    let known = |s: &OutsideSession| matches!(s.standing, Standing::Known(_));
+    let known = |s: &OutsideSession| matches!(s.standing, AdoptionState::Known(_));
     app.out.note(if sessions.iter().all(known) {
         "all of them are here; try: rejoin list"
     } else {
@@ -86,7 +86,7 @@ fn done_lines(done: &Done) -> Vec<Line> {
     let Adoption {
         messages, copied, ..
     } = done.adoption;
-    let again = !matches!(done.session.standing, Standing::New);
+    let again = !matches!(done.session.standing, AdoptionState::New);
     let what = match (again, messages) {
         (false, n) => count(n, "message"),
         (true, 0) => "nothing new".into(),
@@ -118,9 +118,9 @@ fn done_lines(done: &Done) -> Vec<Line> {
 
 pub(super) fn session_json(session: &OutsideSession) -> Value {
     let (state, new, conversation): (_, _, Option<ConversationId>) = match session.standing {
-        Standing::New => ("new", None, None),
-        Standing::Known(c) => ("known", Some(0), Some(c)),
-        Standing::Grown(c, more) => ("grown", Some(more), Some(c)),
+        AdoptionState::New => ("new", None, None),
+        AdoptionState::Known(c) => ("known", Some(0), Some(c)),
+        AdoptionState::Grown(c, more) => ("grown", Some(more), Some(c)),
     };
     json!({
         "agent": session.agent,

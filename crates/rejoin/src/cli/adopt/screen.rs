@@ -13,13 +13,13 @@ use tokio::sync::mpsc;
 
 use super::keys::{Key, keys, last};
 use super::picker::{Choice, Picker, Pressed};
-use crate::failure::{Failure, Result};
 use crate::output::Output;
+use rejoin_errors::{CommandError, Result};
 
 /// How soon the end, or another size of the screen, is seen.
 const LOOK: u16 = 50;
 
-/// What was chosen.
+/// The user's choice.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Picked {
     These(Vec<usize>),
@@ -28,14 +28,15 @@ pub(super) enum Picked {
     Stopped(u8),
 }
 
-/// Can somebody be asked?
+/// Returns true if stdin and stdout are a terminal that can show the list.
 pub(super) fn can_ask(out: Output) -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     out.screen() && std::io::stdin().is_terminal() && !dumb
 }
 
 pub(super) async fn pick(out: Output, choices: Vec<Choice>) -> Result<Picked> {
-    let trouble = |e: &dyn std::fmt::Display| Failure::unavailable(format!("the terminal: {e}"));
+    let trouble =
+        |e: &dyn std::fmt::Display| CommandError::unavailable(format!("the terminal: {e}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| trouble(&e))?;
     let mut hang_up = signal(SignalKind::hangup()).map_err(|e| trouble(&e))?;
     let borrowed = Borrowed::now().map_err(|e| trouble(&e))?;
@@ -101,7 +102,7 @@ fn listen(over: Arc<AtomicBool>) -> mpsc::UnboundedReceiver<Key> {
     heard
 }
 
-/// What was typed, nothing if nobody did for a moment; none: there is no terminal any more.
+/// Waits a moment for input. Returns the bytes typed, empty if there were none; none if the terminal is gone.
 fn wait() -> Option<Vec<u8>> {
     let stdin = std::io::stdin();
     let mut waiting = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

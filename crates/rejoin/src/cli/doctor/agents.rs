@@ -5,15 +5,15 @@ use std::path::Path;
 use rejoin_agents::{Adapter, Facts, ProofRow, compose_env};
 use rejoin_core::{Runtime, TotalsScope};
 use rejoin_hub::Hub;
-use rejoin_runner::{RunnerConfig, inspect};
+use rejoin_runner::{RunnerConfig, doctor_facts};
 use serde_json::{Value, json};
 
 use super::permissions;
 use super::proof;
 use super::report::Report;
 use crate::config::Config;
-use crate::failure::{Failure, Result};
 use crate::output::Output;
+use rejoin_errors::{CommandError, Result};
 
 pub(super) async fn look(
     report: &mut Report,
@@ -25,17 +25,19 @@ pub(super) async fn look(
 ) -> Result<Vec<Value>> {
     report.section("agents");
     if let Some(name) = prove.filter(|n| *n != "all")
-        && runner.adapter(name).is_none_or(|a| !inspect::provable(a))
+        && runner
+            .adapter(name)
+            .is_none_or(|a| !doctor_facts::provable(a))
     {
         return Err(
-            Failure::not_found(format!("there is no agent `{name}` to prove"))
+            CommandError::not_found(format!("there is no agent `{name}` to prove"))
                 .try_this("rejoin doctor --prove"),
         );
     }
     let mut seen = vec![];
     for adapter in runner.adapters() {
         let wanted = prove.is_some_and(|name| name == "all" || name == adapter.name())
-            && inspect::provable(adapter);
+            && doctor_facts::provable(adapter);
         let look = Look {
             config,
             runner,
@@ -79,23 +81,24 @@ impl Look<'_> {
         let mut found = json!({
             "name": name, "default": is_default, "enabled": enabled, "found": true, "path": null,
             "product": null, "version": null, "resume": "unknown", "totals": null, "login": null, "proof": null,
-            "permissions": null,
+            "permissions": null, "capabilities": self.adapter.capabilities().names(),
         });
-        let Some(usual) = self.adapter.program() else {
+        let Some(usual) = self.adapter.profile().program else {
             report.good(name, "built in; answers only where it is asked for by name");
             found["resume"] = "proven".into();
+            self.capabilities(report);
             return found;
         };
         if !enabled {
             report.note(name, "switched off in the configuration");
         }
-        let Some(path) = inspect::program(self.runner, self.adapter) else {
+        let Some(path) = doctor_facts::program(self.runner, self.adapter) else {
             found["found"] = false.into();
-            found["install"] = self.adapter.install().into();
+            found["install"] = self.adapter.profile().install.into();
             let settings = self.runner.agent(name);
             let next = match settings.bin {
                 Some(_) => format!("rejoin config show, and correct agents.{name}.bin"),
-                None => self.adapter.install().to_owned(),
+                None => self.adapter.profile().install.to_owned(),
             };
             let wanted = settings.bin.unwrap_or_else(|| usual.to_owned());
             let text = format!("not installed: `{wanted}` was not found");
@@ -112,7 +115,7 @@ impl Look<'_> {
             Err(failure) => {
                 let next = failure
                     .next
-                    .unwrap_or_else(|| self.adapter.install().into());
+                    .unwrap_or_else(|| self.adapter.profile().install.into());
                 report.bad(name, &failure.message, &next);
                 return found;
             }
@@ -121,12 +124,20 @@ impl Look<'_> {
         found["version"] = runtime.version.0.as_str().into();
         report.good(name, &format!("{runtime}, {}", path.display()));
         self.resume(report, facts.as_ref(), &mut found);
+        self.capabilities(report);
         if let Some(facts) = &facts {
             found["proof"] = proof::rows(report, facts);
         }
         found["permissions"] = permissions::table(report, self.adapter, prove);
         found["login"] = self.login(report, is_default && enabled);
         found
+    }
+
+    fn capabilities(&self, report: &mut Report) {
+        let names = self.adapter.capabilities().names();
+        if !names.is_empty() {
+            report.note("", &format!("capabilities: {}", names.join(", ")));
+        }
     }
 
     async fn program(&self, path: &Path, prove: bool) -> Result<(Runtime, Option<Facts>)> {
@@ -140,15 +151,15 @@ impl Look<'_> {
             };
             let adapter = self.adapter;
             let facts =
-                inspect::prove_again(self.hub, self.runner, adapter, path, &mut seen).await?;
+                doctor_facts::prove_again(self.hub, self.runner, adapter, path, &mut seen).await?;
             return Ok((facts.runtime.clone(), Some(facts)));
         }
         if let Some(hub) = self.hub
-            && let Some(facts) = inspect::known(hub, path).await?
+            && let Some(facts) = doctor_facts::known(hub, path).await?
         {
             return Ok((facts.runtime.clone(), Some(facts)));
         }
-        let runtime = inspect::runtime(self.runner, self.adapter, path).await?;
+        let runtime = doctor_facts::runtime(self.runner, self.adapter, path).await?;
         Ok((runtime, None))
     }
 
@@ -170,7 +181,7 @@ impl Look<'_> {
             (Some(why), _) => {
                 found["resume"] = "absent".into();
                 let text = format!("cannot resume ({why}): every turn is told what was said");
-                report.bad("", &text, self.adapter.install());
+                report.bad("", &text, self.adapter.profile().install);
             }
             (None, true) => {
                 found["resume"] = "proven".into();
@@ -185,7 +196,7 @@ impl Look<'_> {
 
     /// Names only: no value is read, and no file opened.
     fn login(&self, report: &mut Report, needed: bool) -> Value {
-        let Some(login) = self.adapter.login() else {
+        let Some(login) = &self.adapter.profile().login else {
             return Value::Null;
         };
         let settings = self.runner.agent(self.adapter.name());
@@ -206,7 +217,10 @@ impl Look<'_> {
             .filter(|n| var(n).is_some())
             .collect();
         // Before the first run there is no overlay yet, and a login is the user's own anyway.
-        let own = self.adapter.overlay(&var).map(|overlay| overlay.from);
+        let overlay = self.adapter.capabilities().overlay;
+        let own = overlay
+            .and_then(|home| home.overlay(&var))
+            .map(|overlay| overlay.from);
         let file = own.or_else(|| self.adapter.home(&var));
         let file = file.map(|home| home.join(login.file));
         let file = file.filter(|f| f.is_file());

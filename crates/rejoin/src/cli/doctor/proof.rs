@@ -1,4 +1,4 @@
-//! What was proven of a binary, row by row.
+//! The proven capabilities of a binary, row by row.
 
 use rejoin_agents::{Facts, ProofState};
 use rejoin_hub::rfc3339;

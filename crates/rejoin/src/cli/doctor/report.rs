@@ -1,10 +1,10 @@
-//! What was found, as lines: good, worth knowing, or a problem with what to do about it.
+//! Findings as lines: good, worth knowing, or a problem with its remedy.
 
 use serde_json::{Value, json};
 
 use crate::output::{Line, Output, Tone, table};
 
-/// Where text begins, after the mark.
+/// Column at which text begins, after the mark.
 const INDENT: usize = 8;
 
 #[derive(Debug, Default)]

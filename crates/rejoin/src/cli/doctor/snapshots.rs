@@ -1,24 +1,25 @@
-//! Where sessions are kept, how much that is, and which are not.
+//! Snapshot storage: its place, its size, and sessions without a snapshot.
 
 use rejoin_agents::adapter;
 use rejoin_hub::Hub;
-use rejoin_store::{Blobs, Stock};
+use rejoin_store::{Blobs, Inventory};
 use serde_json::{Value, json};
 
 use super::report::{Report, bytes};
 use crate::config::Config;
-use crate::output::figures::count;
+use crate::output::format::count;
 
 pub(super) async fn look(report: &mut Report, config: &Config, hub: Option<&Hub>) -> Value {
     report.section("snapshots");
-    let blobs = match Blobs::open(&config.snapshots.blobs).map_err(crate::failure::Failure::from) {
-        Ok(blobs) => blobs,
-        Err(failure) => {
-            let next = failure.next.unwrap_or_default();
-            report.bad("", &failure.message, &next);
-            return Value::Null;
-        }
-    };
+    let blobs =
+        match Blobs::open(&config.snapshots.blobs).map_err(rejoin_errors::CommandError::from) {
+            Ok(blobs) => blobs,
+            Err(failure) => {
+                let next = failure.next.unwrap_or_default();
+                report.bad("", &failure.message, &next);
+                return Value::Null;
+            }
+        };
     if !config.snapshots.enabled {
         let text = "switched off: sessions lie only where their agents keep them, and claude deletes its own after 30 days";
         report.note("", text);
@@ -63,13 +64,13 @@ pub(super) async fn look(report: &mut Report, config: &Config, hub: Option<&Hub>
     })
 }
 
-async fn stock(hub: Option<&Hub>) -> Stock {
+async fn stock(hub: Option<&Hub>) -> Inventory {
     let Some(hub) = hub else {
-        return Stock::default();
+        return Inventory::default();
     };
     match hub.store.read().await {
-        Ok(mut read) => read.stock().await.unwrap_or_default(),
-        Err(_) => Stock::default(),
+        Ok(mut read) => read.inventory().count().await.unwrap_or_default(),
+        Err(_) => Inventory::default(),
     }
 }
 
@@ -82,15 +83,25 @@ async fn unsaved(report: &mut Report, hub: Option<&Hub>) -> Vec<Value> {
         return vec![];
     };
     let mut all = vec![];
-    for (c, pin, why) in read.unsaved().await.unwrap_or_default() {
-        let handle = match read.conversation(c).await {
-            Ok(Some(found)) => read.short_handle(&found.handle).await.unwrap_or_default(),
+    for (c, pin, why) in read.snapshots().unsaved().await.unwrap_or_default() {
+        let handle = match read.conversations().get(c).await {
+            Ok(Some(found)) => read
+                .conversations()
+                .short_handle(&found.handle)
+                .await
+                .unwrap_or_default(),
             Ok(None) | Err(_) => continue,
         };
-        let agent = read.pin(pin).await.ok().flatten().map(|pin| pin.agent);
+        let agent = read
+            .pins()
+            .get(pin)
+            .await
+            .ok()
+            .flatten()
+            .map(|pin| pin.agent);
         let days = agent
             .as_ref()
-            .and_then(|a| adapter(a.as_str())?.deletes_after_days());
+            .and_then(|a| adapter(a.as_str())?.profile().deletes_after_days);
         let soon = match (&agent, days) {
             (Some(agent), Some(days)) => format!("; {agent} itself deletes it after {days} days"),
             _ => String::new(),

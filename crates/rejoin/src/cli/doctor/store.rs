@@ -6,15 +6,15 @@ use std::path::Path;
 
 use rejoin_core::TurnId;
 use rejoin_hub::{Clock, Hub};
-use rejoin_runner::inspect;
+use rejoin_runner::doctor_facts;
 use rejoin_store::Health;
 use serde_json::{Value, json};
 
 use super::report::{Report, bytes};
 use crate::app::make_home;
 use crate::config::Config;
-use crate::failure::Result;
-use crate::store_at::StoreAt;
+use crate::store_url::StoreUrl;
+use rejoin_errors::Result;
 
 /// Long enough for a process that has nothing left to do.
 const ON_ITS_WAY_OUT: Duration = Duration::from_millis(300);
@@ -27,7 +27,7 @@ pub(super) async fn look(
     keep: bool,
 ) -> (Option<Hub>, Value) {
     report.section("store");
-    let at = match StoreAt::named(home, config.database_url.as_deref()) {
+    let at = match StoreUrl::named(home, config.database_url.as_deref()) {
         Ok(at) => at,
         Err(failure) => {
             let next = failure.next.unwrap_or_default();
@@ -37,8 +37,8 @@ pub(super) async fn look(
     };
     let shown = at.place();
     let (mut found, unreached) = match &at {
-        StoreAt::File(path) => (json!({"path": path}), "check REJOIN_HOME"),
-        StoreAt::Server { .. } => (
+        StoreUrl::File(path) => (json!({"path": path}), "check REJOIN_HOME"),
+        StoreUrl::Server { .. } => (
             json!({"server": shown}),
             "see that the server runs, and that database.url is right: rejoin config show",
         ),
@@ -90,7 +90,7 @@ pub(super) async fn look(
     (Some(hub), found)
 }
 
-/// Can it be opened?
+/// Reports the store's health. Returns true if the store can be opened.
 fn judge(report: &mut Report, path: &str, health: &Health) -> bool {
     if let Some(damage) = health.damage.first() {
         let next = format!("put a backup in its place, or begin anew: mv {path} {path}.damaged");
@@ -122,7 +122,7 @@ fn judge(report: &mut Report, path: &str, health: &Health) -> bool {
     true
 }
 
-async fn open(at: &StoreAt) -> Result<Hub> {
+async fn open(at: &StoreUrl) -> Result<Hub> {
     Ok(Hub {
         namespace: "".into(),
         ceiling: None,
@@ -133,14 +133,14 @@ async fn open(at: &StoreAt) -> Result<Hub> {
     })
 }
 
-/// What runs, what waits, and what is left of turns that ended.
+/// Reports running turns, waiting turns and leftovers of turns that ended.
 async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> Result<Value> {
     let mut read = hub.store.read().await?;
-    let running = read.running_turns().await?;
+    let running = read.turns().running().await?;
     let queued = health.queued;
     let mut unattended = 0;
     for turn in &running {
-        let attended = inspect::is_attended(hub, home, turn).await?;
+        let attended = doctor_facts::is_attended(hub, home, turn).await?;
         unattended += usize::from(!attended);
     }
     report.good(
@@ -153,17 +153,17 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         );
         report.note("", &text);
     }
-    let resting = inspect::resting(home);
+    let resting = doctor_facts::resting(home);
     if resting > 0 {
         let text = format!("{resting} kept up for the next message ([serve] warm)");
         report.note("", &text);
     }
     let (mut strays, mut kept) = (vec![], vec![]);
-    for process in inspect::turn_processes() {
+    for process in doctor_facts::turn_processes() {
         let Ok(id) = process.turn.parse::<TurnId>() else {
             continue;
         };
-        match read.turn(id).await? {
+        match read.turns().get(id).await? {
             Some(turn) if !turn.status.ended() => {}
             Some(turn) if turn.request["keep_background"] == json!(true) => kept.push(process),
             Some(_) => strays.push(process),
@@ -174,7 +174,7 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
     if !strays.is_empty() {
         // The shim of a turn that has just ended is still on its way out.
         tokio::time::sleep(ON_ITS_WAY_OUT).await;
-        let living = inspect::turn_processes();
+        let living = doctor_facts::turn_processes();
         strays.retain(|stray| living.contains(stray));
     }
     for process in &kept {
@@ -194,11 +194,16 @@ async fn turns(report: &mut Report, hub: &Hub, health: &Health, home: &Path) -> 
         report.bad("leftovers", &text, &format!("kill {}", pids.join(" ")));
     }
     let mut folders = 0;
-    for name in inspect::turn_folders(home) {
+    for name in doctor_facts::turn_folders(home) {
         let Ok(id) = name.parse::<TurnId>() else {
             continue;
         };
-        folders += usize::from(read.turn(id).await?.is_some_and(|t| t.status.ended()));
+        folders += usize::from(
+            read.turns()
+                .get(id)
+                .await?
+                .is_some_and(|t| t.status.ended()),
+        );
     }
     if folders > 0 {
         report.note(

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::output::{Line, Output, Tone, edges};
 
-/// Where the facts begin.
+/// Column at which facts begin.
 const FACTS: usize = 10;
-/// Where the evidence of a check begins.
+/// Column at which the evidence of a check begins.
 const EVIDENCE: usize = 20;
 
 /// How much of a check is shown.
@@ -16,6 +16,8 @@ pub(super) enum Worth {
     Line,
     Name,
     Nothing,
+    /// A line for something that is missing, which is no failure.
+    Absent,
 }
 
 pub(super) struct Page {
@@ -70,6 +72,12 @@ impl Page {
                 None | Some((_, Worth::Nothing)) => continue,
                 Some((_, Worth::Name)) => {
                     also.push(label);
+                    continue;
+                }
+                Some((_, Worth::Absent)) => {
+                    self.lines.extend(waiting.take());
+                    let before = Line::plain(&format!("  -     {label}")).to(EVIDENCE);
+                    self.hanging(before, Line::faint(evidence), EVIDENCE);
                     continue;
                 }
                 Some((ok, Worth::Line)) => ok,
@@ -129,7 +137,7 @@ impl Page {
         self.hanging(Line::plain(label).to(FACTS), Line::plain(fact), FACTS);
     }
 
-    /// One line, cut where the screen ends.
+    /// Adds a row, cut at the width of the screen.
     pub(super) fn short_row(&mut self, label: &str, fact: &str, note: &str) {
         let room = self.width.saturating_sub(FACTS);
         let fact = Line::plain(fact);

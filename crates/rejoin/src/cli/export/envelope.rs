@@ -6,9 +6,9 @@ use rejoin_store::{Conversation, Manifest, ManifestFile};
 
 use super::ExportArgs;
 use crate::app::App;
-use crate::failure::{Failure, Result};
-use crate::output::figures::count;
-use crate::portable::{EnvelopeWriter, WholeFile};
+use crate::output::format::count;
+use crate::portable::{AtomicFile, EnvelopeWriter};
+use rejoin_errors::{CommandError, Result};
 
 /// The newest session of an agent, as it was saved.
 pub(super) async fn run(
@@ -24,13 +24,14 @@ pub(super) async fn run(
         .and_then(|manifest| manifest.files.first());
     let (Some(manifest), Some(main)) = (&manifest, main) else {
         let text = format!("no session of {agent} is saved for {handle}; nothing was written");
-        return Err(Failure::not_found(text).try_this(format!("rejoin show {handle}")));
+        return Err(CommandError::not_found(text).try_this(format!("rejoin show {handle}")));
     };
     app.runner.travels(agent, &manifest.session)?;
-    let failed = |e: std::io::Error| Failure::unavailable(format!("it cannot be written: {e}"));
+    let failed =
+        |e: std::io::Error| CommandError::unavailable(format!("it cannot be written: {e}"));
     match &args.output {
         Some(file) => {
-            let mut whole = WholeFile::begin(file).map_err(failed)?;
+            let mut whole = AtomicFile::begin(file).map_err(failed)?;
             write(app, manifest, main, &mut whole).await?;
             whole.keep().map_err(failed)?;
         }
@@ -52,7 +53,7 @@ pub(super) async fn run(
 
 async fn newest(app: &App, c: &Conversation, agent: &str) -> Result<Option<Manifest>> {
     let mut read = app.hub().store.read().await?;
-    let all = read.snapshots_of(c.id).await?;
+    let all = read.snapshots().of(c.id).await?;
     let mut its = all
         .into_iter()
         .filter(|s| s.agent.as_str() == agent && !s.open);
@@ -65,12 +66,13 @@ async fn write(
     main: &ManifestFile,
     to: &mut (dyn Write + Send),
 ) -> Result<()> {
-    let failed = |e: std::io::Error| Failure::unavailable(format!("it cannot be written: {e}"));
+    let failed =
+        |e: std::io::Error| CommandError::unavailable(format!("it cannot be written: {e}"));
     let mut envelope = EnvelopeWriter::begin(to, &manifest.session).map_err(failed)?;
     let fetched = app.hub().keeper().fetch(main, &mut envelope).await;
     fetched.map_err(|lost| {
         let text = format!("its session cannot be read: {lost}");
-        Failure::new(crate::failure::codes::BAD_ARCHIVE, text).try_this("rejoin doctor")
+        CommandError::new(rejoin_errors::codes::BAD_ARCHIVE, text).try_this("rejoin doctor")
     })?;
     envelope.end().map_err(failed)
 }

@@ -1,7 +1,7 @@
 //! `rejoin import --envelope`
 
 use rejoin_core::SessionId;
-use rejoin_hub::{Doing, Wish};
+use rejoin_hub::{ChangeMode, Setting, fields};
 use rejoin_runner::Error as RunnerError;
 use rejoin_runner::adopt::{Adoption, Terms};
 use serde_json::json;
@@ -9,15 +9,14 @@ use serde_json::json;
 use super::ImportArgs;
 use crate::app::App;
 use crate::cli::change::handle;
-use crate::cli::send::{folder_text, valid_key};
-use crate::failure::{Failure, Result};
-use crate::output::figures::count;
+use crate::cli::send::folder_text;
+use crate::output::format::count;
 use crate::portable::{Envelope, Unpacked, damaged};
+use rejoin_errors::{CommandError, Result};
 
 /// The session is put in its place and becomes a conversation.
 pub(super) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
-    app.must_be_trusted()?;
-    let key = args.key.as_deref().map(valid_key).transpose()?;
+    let key = args.key.as_deref().map(fields::key).transpose()?;
     let terms = Terms {
         permission: args
             .permission
@@ -47,9 +46,9 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> Result<u8> {
         error.into()
     })?;
     if let Some(key) = key {
-        let wishes = [Wish::Key(Some(key))];
+        let wishes = [Setting::Key(Some(key))];
         let c = adoption.conversation;
-        app.hub().set(c, "set", &wishes, Doing::Now).await?;
+        app.hub().set(c, "set", &wishes, ChangeMode::Now).await?;
     }
     told(app, &id, &adoption).await
 }
@@ -72,20 +71,20 @@ fn cold(app: &App, id: Option<&SessionId>) -> u8 {
 
 async fn must_be_free(app: &App, key: &str, agent: &str, id: &SessionId) -> Result<()> {
     let mut read = app.hub().store.read().await?;
-    let Some(other) = read.conversation_by_key("", key).await? else {
+    let Some(other) = read.conversations().by_key("", key).await? else {
         return Ok(());
     };
-    let known = read.adoption(agent, id.as_str()).await?;
+    let known = read.adoptions().get(agent, id.as_str()).await?;
     if known.is_some_and(|known| known.conversation == other.id) {
         return Ok(());
     }
     let text = format!("another conversation here has the key `{key}`; nothing was changed");
-    Err(Failure::conflict(text).try_this("rejoin import --envelope … --key OTHER"))
+    Err(CommandError::conflict(text).try_this("rejoin import --envelope … --key OTHER"))
 }
 
 async fn told(app: &App, id: &SessionId, adoption: &Adoption) -> Result<u8> {
     let mut read = app.hub().store.read().await?;
-    let conversation = read.conversation(adoption.conversation).await?;
+    let conversation = read.conversations().get(adoption.conversation).await?;
     drop(read);
     let handle = match &conversation {
         Some(conversation) => handle(app, conversation).await?,

@@ -2,7 +2,27 @@
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rejoin_core::Micros;
+use rejoin_hub::IfBusy;
+
+use crate::duration;
+
+/// Seconds that no limit of a turn reaches.
+const LONGEST: u64 = 10_000_000;
+
+/// Returns the parser of `--if-busy`.
+pub(super) fn if_busy() -> impl TypedValueParser<Value = IfBusy> {
+    PossibleValuesParser::new(["wait", "fail"]).map(|word| match word.as_str() {
+        "fail" => IfBusy::Fail,
+        _ => IfBusy::Wait,
+    })
+}
+
+/// Returns a time in milliseconds.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    time.as_millis() as u64
+}
 
 /// Reads the idle limit: a time, or `never`, which is zero.
 pub(crate) fn parse_idle(text: &str) -> Result<Duration, String> {
@@ -13,21 +33,9 @@ pub(crate) fn parse_idle(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("a time is a number with ms, s, m or h, e.g. 90s".into()),
-    };
-    match number.parse::<f64>() {
-        Ok(n) if n > 0.0 && n * scale < 1e7 => Ok(Duration::from_secs_f64(n * scale)),
-        _ => Err("a time is a number with ms, s, m or h, e.g. 90s".into()),
-    }
+    duration::parse(text)
+        .filter(|time| !time.is_zero() && time.as_secs() < LONGEST)
+        .ok_or_else(|| duration::EXPECTED.to_owned())
 }
 
 pub(crate) fn parse_dollars(text: &str) -> Result<Micros, String> {

@@ -7,8 +7,8 @@ use rejoin_core::{MessageState, Role};
 use super::{Shown, verdict, verdict_below, who};
 use crate::output::{one_line, safe};
 
-/// What was said stands in it as it was said; only what rejoin adds is made safe.
-pub(super) fn document(shown: &Shown) -> String {
+/// Returns the title and the facts of the conversation.
+pub(super) fn head(shown: &Shown) -> String {
     let c = &shown.conversation;
     let mut page = format!("# {}\n\n", one_line(&c.title, 200));
     let key = c
@@ -23,6 +23,13 @@ pub(super) fn document(shown: &Shown) -> String {
         c.handle,
         safe(&c.workdir)
     );
+    page
+}
+
+/// Returns the messages of a page. Their texts are unchanged; only text that rejoin adds is
+/// made safe.
+pub(super) fn messages(shown: &Shown) -> String {
+    let mut page = String::new();
     for message in &shown.messages {
         let number = message.seq.map(|n| format!("{n}. ")).unwrap_or_default();
         let name = match message.role {

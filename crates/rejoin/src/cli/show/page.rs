@@ -4,10 +4,10 @@ use rejoin_core::{MessageState, Role, ToolNote};
 use rejoin_hub::MessageView;
 
 use super::{Shown, asked_below, verdict, verdict_below, who};
-use crate::at::At;
 use crate::cli::list::state;
-use crate::cli::question::{hint, in_short};
-use crate::output::figures::{Now, count, folder, money};
+use crate::cli::question::{CHANGED_LINES, changed_lines, hint, in_short};
+use crate::hub_client::HubClient;
+use crate::output::format::{Now, count, folder, money};
 use crate::output::markdown::{plain, rendered};
 use crate::output::{Line, Output, Tone, edges, one_line};
 
@@ -15,25 +15,44 @@ use crate::output::{Line, Output, Tone, edges, one_line};
 const MARGIN: &str = "  ";
 /// A message longer than this is cut in the overview, not when it is shown alone.
 const LONG: usize = 200;
+/// Lines of an answer that was not finished.
+const PARTIAL: usize = 20;
 /// Entries of a ledger.
 const LEDGER: usize = 6;
 
-pub(super) fn page(out: Output, shown: &Shown, alone: bool) -> Vec<Line> {
-    let width = out.width();
-    let view = View {
-        width,
-        screen: out.screen(),
-        now: At::now(),
-        alone,
-    };
-    let mut lines = if alone { vec![] } else { view.head(shown) };
-    for message in &shown.messages {
-        if !lines.is_empty() {
-            lines.push(Line::new());
-        }
-        lines.extend(view.message(shown, message));
+/// Lays out a conversation page by page.
+pub(super) struct Layout {
+    view: View,
+    begun: bool,
+}
+
+impl Layout {
+    /// `alone`: one message is shown, without the head of its conversation.
+    pub(super) fn new(out: Output, alone: bool) -> Self {
+        let view = View {
+            width: out.width(),
+            screen: out.screen(),
+            now: HubClient::now(),
+            alone,
+        };
+        Self { view, begun: false }
     }
-    lines
+
+    /// Returns the lines of the next page. `total`: number of messages on all pages.
+    pub(super) fn page(&mut self, shown: &Shown, total: usize) -> Vec<Line> {
+        let mut lines = vec![];
+        if !self.begun && !self.view.alone {
+            lines.extend(self.view.head(shown, total));
+            self.begun = true;
+        }
+        for message in &shown.messages {
+            if std::mem::replace(&mut self.begun, true) {
+                lines.push(Line::new());
+            }
+            lines.extend(self.view.message(shown, message));
+        }
+        lines
+    }
 }
 
 struct View {
@@ -44,7 +63,7 @@ struct View {
 }
 
 impl View {
-    fn head(&self, shown: &Shown) -> Vec<Line> {
+    fn head(&self, shown: &Shown, total: usize) -> Vec<Line> {
         let c = &shown.conversation;
         let (word, tone) = state(c);
         let right = Line::new()
@@ -66,8 +85,7 @@ impl View {
             .unwrap_or_else(|| left.clone().with(Tone::Plain, "  ").then(right.clone()));
         let mut facts = vec![c.agent.clone(), folder(&c.workdir), c.permission.clone()];
         facts.extend(c.key.as_ref().map(|key| format!("key {key}")));
-        let there = shown.messages.iter().filter(|m| !m.removed).count();
-        facts.push(count(there as u64, "message"));
+        facts.push(count(total as u64, "message"));
         facts.push(format!("since {}", self.now.moment(&c.created_at)));
         let second = Line::faint(&facts.join(" · "));
         vec![
@@ -98,10 +116,14 @@ impl View {
             ));
         }
         if let Some(turn) = verdict_below(shown, message) {
+            lines.extend(turn.partial_text.iter().flat_map(|text| self.partial(text)));
             lines.push(self.margin("", &verdict(turn)));
         }
         for (turn, question) in asked_below(shown, message) {
             lines.push(self.margin("asks", &in_short(&turn.agent, question)));
+            for line in changed_lines(&question.diff, self.width, CHANGED_LINES) {
+                lines.push(Line::faint(&format!("{MARGIN}│")).then(line));
+            }
             lines.push(self.margin("", &hint(question, &turn.handle)));
         }
         lines
@@ -155,6 +177,24 @@ impl View {
         lines
     }
 
+    /// The text of a turn that ended without an answer.
+    fn partial(&self, text: &str) -> Vec<Line> {
+        let margin = Line::faint(&format!("{MARGIN}│ "));
+        let mut lines: Vec<Line> = if self.screen {
+            plain(text, self.width.saturating_sub(margin.width()))
+        } else {
+            text.lines().map(Line::plain).collect()
+        };
+        let more = lines.len().saturating_sub(PARTIAL);
+        if self.screen && !self.alone && more > 0 {
+            lines.truncate(PARTIAL);
+            lines.push(Line::faint(&format!("… {more} more lines")));
+        }
+        let head = self.margin("not finished", "");
+        let lines = lines.into_iter().map(|line| margin.clone().then(line));
+        std::iter::once(head).chain(lines).collect()
+    }
+
     fn margin(&self, label: &str, text: &str) -> Line {
         let label = if label.is_empty() {
             String::new()
@@ -170,7 +210,7 @@ impl View {
     }
 }
 
-/// What the tools did, each thing once.
+/// The tools' actions, each listed once.
 fn ledger(tools: &[ToolNote], workdir: &str) -> String {
     let mut entries: Vec<String> = vec![];
     for note in tools {

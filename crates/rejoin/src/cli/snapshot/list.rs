@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 
 use super::short;
 use crate::app::App;
-use crate::failure::Result;
-use crate::output::figures::{Now, count, size};
+use crate::output::format::{Now, count, size};
 use crate::output::{Line, Tone, table};
+use rejoin_errors::Result;
 
-/// List the sessions that are kept, newest first
+/// List snapshots, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rejoin snapshot list\n  rejoin snapshot list tmqx --json")]
 pub(crate) struct ListArgs {
-    /// Only of this conversation: handle, id, key, or `last`
+    /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV")]
     conversation: Option<String>,
-    /// How many
+    /// Maximum number of results
     #[arg(short, default_value_t = 20)]
     n: i64,
 }
@@ -32,11 +32,18 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> Result<u8> {
     let found = match &args.conversation {
         Some(name) => {
             let c = hub.find(name, &app.folders()).await?.conversation.id;
-            let mut all = hub.store.read().await?.snapshots_of(c).await?;
+            let mut all = hub.store.read().await?.snapshots().of(c).await?;
             all.truncate(usize::try_from(most).unwrap_or(usize::MAX));
             all
         }
-        None => hub.store.read().await?.newest_snapshots(most).await?,
+        None => {
+            hub.store
+                .read()
+                .await?
+                .inventory()
+                .newest_snapshots(most)
+                .await?
+        }
     };
     let handles = handles(app, &found).await?;
     let handle = |s: &Snapshot| handles.get(&s.conversation).cloned().unwrap_or_default();
@@ -63,9 +70,9 @@ pub(super) async fn handles(app: &App, of: &[Snapshot]) -> Result<HashMap<Conver
     for snapshot in of {
         let c = snapshot.conversation;
         if !handles.contains_key(&c)
-            && let Some(found) = read.conversation(c).await?
+            && let Some(found) = read.conversations().get(c).await?
         {
-            handles.insert(c, read.short_handle(&found.handle).await?);
+            handles.insert(c, read.conversations().short_handle(&found.handle).await?);
         }
     }
     Ok(handles)

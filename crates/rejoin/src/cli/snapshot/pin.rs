@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::{find, short};
 use crate::app::App;
-use crate::failure::{Failure, Result};
+use rejoin_errors::{CommandError, Result};
 
-/// Keep a snapshot, whatever the configuration says
+/// Keep a snapshot, regardless of the configuration
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rejoin snapshot list tmqx\n  rejoin snapshot pin 3f0a91c2")]
 pub(crate) struct PinArgs {
@@ -16,7 +16,7 @@ pub(crate) struct PinArgs {
     id: String,
 }
 
-/// Let a snapshot go when its time comes
+/// Let a snapshot expire as configured
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rejoin snapshot unpin 3f0a91c2")]
 pub(crate) struct UnpinArgs {
@@ -36,12 +36,12 @@ pub(super) async fn unpin(app: &App, args: &UnpinArgs) -> Result<u8> {
 async fn set(app: &App, id: &str, kept: bool) -> Result<u8> {
     let snapshot = find(app, id).await?;
     let mut tx = app.hub().store.begin().await?;
-    let done = tx.keep_snapshot(snapshot.id, kept).await?;
+    let done = tx.snapshots().keep(snapshot.id, kept).await?;
     tx.commit().await?;
     let name = short(snapshot.id);
     if !done {
         let gone = format!("the snapshot {name} has expired; nothing is left of it to keep");
-        return Err(Failure::conflict(gone).try_this("rejoin snapshot list"));
+        return Err(CommandError::conflict(gone).try_this("rejoin snapshot list"));
     }
     if app.out.json {
         app.out.json(&json!({"id": snapshot.id, "pinned": kept}));

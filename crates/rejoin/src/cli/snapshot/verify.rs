@@ -5,26 +5,26 @@ use std::collections::{HashMap, HashSet};
 use clap::Args;
 use rejoin_core::{ConversationId, PinId, SnapshotId};
 use rejoin_hub::rfc3339;
-use rejoin_store::{Checked, Depth, Flaw, Lost, Snapshot, Unusable};
+use rejoin_store::{CheckedChunks, ChunkError, Snapshot, SnapshotFlaw, Unusable, VerifyDepth};
 use serde_json::{Value, json};
 
 use super::list::handles;
 use super::{short, vault};
 use crate::app::App;
-use crate::failure::{Failure, Result, codes};
-use crate::output::figures::{Now, count, size};
+use crate::output::format::{Now, count, size};
 use crate::output::{Line, Progress, Tone};
+use rejoin_errors::{CommandError, Result, codes};
 
-/// Check that what was kept can be restored
+/// Check that snapshots can be restored
 ///
-/// Every manifest, and that every chunk is there; with --read-data also every byte. Exits with 11 if
-/// something is damaged.
+/// Checks every manifest and that every chunk exists; with --read-data also every byte. Exits with 11
+/// if something is damaged.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin snapshot verify\n  rejoin snapshot verify tmqx --read-data"
 )]
 pub(crate) struct VerifyArgs {
-    /// Only of this conversation: handle, id, key, or `last`
+    /// Conversation: handle, id, key, or `last`
     #[arg(value_name = "CONV")]
     conversation: Option<String>,
     /// Read, open and compare every chunk
@@ -39,23 +39,23 @@ const NAMED: usize = 3;
 
 struct Damaged {
     snapshot: Snapshot,
-    flaws: Vec<Flaw>,
+    flaws: Vec<SnapshotFlaw>,
 }
 
 #[derive(Default)]
 struct Found {
-    checked: Checked,
+    checked: CheckedChunks,
     snapshots: u64,
     damaged: Vec<Damaged>,
-    /// Of each session, those that are well.
+    /// The whole snapshots of each session.
     well: HashMap<PinId, Vec<SnapshotId>>,
 }
 
 pub(super) async fn run(app: &App, args: &VerifyArgs) -> Result<u8> {
     let depth = if args.read_data {
-        Depth::Data
+        VerifyDepth::Data
     } else {
-        Depth::Present
+        VerifyDepth::Present
     };
     let only = match &args.conversation {
         Some(name) => Some(app.hub().find(name, &app.folders()).await?.conversation.id),
@@ -71,19 +71,19 @@ pub(super) async fn run(app: &App, args: &VerifyArgs) -> Result<u8> {
         _ => ("are", "they are never used"),
     };
     let of = count(found.snapshots, "snapshot");
-    let elsewhere = |flaw: &Flaw| matches!(flaw, Flaw::Elsewhere(_));
+    let elsewhere = |flaw: &SnapshotFlaw| matches!(flaw, SnapshotFlaw::Elsewhere(_));
     if found.damaged.iter().all(|d| d.flaws.iter().all(elsewhere)) {
         let lie = if damaged.len() == 1 { "lies" } else { "lie" };
         let message = format!(
             "{} of {of} {lie} in another place than the one that is configured here",
             damaged.len()
         );
-        let failure = Failure::config(message)
+        let failure = CommandError::config(message)
             .try_this("set REJOIN_BLOBS_URL to where they were saved, or run rejoin snapshot save");
         return report(app, &found, failure).await;
     }
     let message = format!("{} of {of} {is} damaged; {never}", damaged.len());
-    let failure = Failure::new(codes::DAMAGED, message);
+    let failure = CommandError::new(codes::DAMAGED, message);
     let failure = if args.read_data {
         failure.try_this("rejoin snapshot save, while the session is still here")
     } else {
@@ -92,7 +92,7 @@ pub(super) async fn run(app: &App, args: &VerifyArgs) -> Result<u8> {
     report(app, &found, failure).await
 }
 
-async fn look(app: &App, only: Option<ConversationId>, depth: Depth) -> Result<Found> {
+async fn look(app: &App, only: Option<ConversationId>, depth: VerifyDepth) -> Result<Found> {
     let vault = vault(app)?;
     let store = &app.hub().store;
     let progress = Progress::new(app.out);
@@ -100,8 +100,8 @@ async fn look(app: &App, only: Option<ConversationId>, depth: Depth) -> Result<F
     let mut after = None;
     loop {
         let page = match only {
-            Some(c) => store.read().await?.snapshots_of(c).await?,
-            None => store.read().await?.snapshots_after(after, PAGE).await?,
+            Some(c) => store.read().await?.snapshots().of(c).await?,
+            None => store.read().await?.snapshots().after(after, PAGE).await?,
         };
         let last = only.is_some() || page.len() < PAGE as usize;
         for snapshot in page {
@@ -131,17 +131,20 @@ async fn look(app: &App, only: Option<ConversationId>, depth: Depth) -> Result<F
     }
 }
 
-/// It could not be found out: that is no damage.
-fn unknown(snapshot: &Snapshot, lost: Lost) -> Failure {
+/// Failure of a check that could not be made. Damage is reported otherwise.
+fn unknown(snapshot: &Snapshot, lost: ChunkError) -> CommandError {
     let name = short(snapshot.id);
     match lost {
-        Lost::Unavailable(error) => error.into(),
-        Lost::WrongKey { key } => Failure::config(format!(
+        ChunkError::Unavailable(error) => error.into(),
+        ChunkError::WrongKey { key } => CommandError::config(format!(
             "the snapshot {name} is encrypted with the key {key}, which is not configured here"
         ))
         .try_this("add that key to the file of snapshots.key_file, below the current one"),
-        Lost::Missing | Lost::Elsewhere { .. } | Lost::Damaged(_) | Lost::Io(_) => {
-            Failure::unavailable(format!("the snapshot {name} could not be checked: {lost}"))
+        ChunkError::Missing
+        | ChunkError::Elsewhere { .. }
+        | ChunkError::Damaged(_)
+        | ChunkError::Io(_) => {
+            CommandError::unavailable(format!("the snapshot {name} could not be checked: {lost}"))
         }
     }
 }
@@ -169,7 +172,7 @@ fn well(app: &App, found: &Found, args: &VerifyArgs) -> u8 {
     0
 }
 
-async fn report(app: &App, found: &Found, failure: Failure) -> Result<u8> {
+async fn report(app: &App, found: &Found, failure: CommandError) -> Result<u8> {
     let snapshots: Vec<_> = found.damaged.iter().map(|d| d.snapshot.clone()).collect();
     let handles = handles(app, &snapshots).await?;
     let handle = |s: &Snapshot| handles.get(&s.conversation).cloned().unwrap_or_default();
@@ -196,7 +199,7 @@ async fn report(app: &App, found: &Found, failure: Failure) -> Result<u8> {
 }
 
 impl Damaged {
-    /// What it means for the conversation.
+    /// The consequence for the conversation.
     fn means(&self, found: &Found) -> &'static str {
         let well = found
             .well
@@ -235,10 +238,10 @@ impl Damaged {
     }
 
     fn document(&self, handle: &str, found: &Found) -> Value {
-        let flaw = |flaw: &Flaw| match flaw {
-            Flaw::Manifest(why) => json!({"manifest": why.to_string()}),
-            Flaw::Elsewhere(_) => json!({"elsewhere": words(flaw)}),
-            Flaw::Chunk {
+        let flaw = |flaw: &SnapshotFlaw| match flaw {
+            SnapshotFlaw::Manifest(why) => json!({"manifest": why.to_string()}),
+            SnapshotFlaw::Elsewhere(_) => json!({"elsewhere": words(flaw)}),
+            SnapshotFlaw::Chunk {
                 part,
                 path,
                 chunk,
@@ -256,14 +259,14 @@ impl Damaged {
     }
 }
 
-fn words(flaw: &Flaw) -> String {
+fn words(flaw: &SnapshotFlaw) -> String {
     match flaw {
-        Flaw::Manifest(Unusable::Damaged) => "its manifest is not what was written".into(),
-        Flaw::Manifest(why) => why.to_string(),
-        Flaw::Elsewhere(here) => {
+        SnapshotFlaw::Manifest(Unusable::Damaged) => "its manifest is not what was written".into(),
+        SnapshotFlaw::Manifest(why) => why.to_string(),
+        SnapshotFlaw::Elsewhere(here) => {
             format!("it lies in another place than the one that is configured here, {here}")
         }
-        Flaw::Chunk {
+        SnapshotFlaw::Chunk {
             part,
             path,
             chunk,

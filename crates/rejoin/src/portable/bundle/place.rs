@@ -1,35 +1,29 @@
-//! Where a bundle lies, and the folder beside it in which its store is while a turn runs.
+//! The path of a bundle, and the folder beside it that holds its store while a turn runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
-use rejoin_hub::Error as HubError;
+use rejoin_core::hex;
+use rejoin_hub::{Error as HubError, IfBusy};
 use rejoin_store::end_of;
 
 use crate::app::make_home;
 use crate::cli::refused_import;
-use crate::failure::{Failure, Result, codes};
-use crate::portable::whole::{WholeFile, sync_folder};
-
-/// What to do while somebody else has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
-    UntilFree,
-    No,
-}
+use crate::portable::atomic_file::{AtomicFile, sync_folder};
+use rejoin_errors::{CommandError, Result, codes};
 
 /// How often a lock is tried that somebody else has.
 const AGAIN: Duration = Duration::from_millis(50);
 
 const LOCK: &str = "lock";
-/// What the file was when its store was made.
+/// Digest of the file at the time its store was made.
 pub(super) const BASE: &str = "base";
-/// What it is about to be.
+/// Digest of the file that is about to be written.
 pub(super) const WRITTEN: &str = "written";
 pub(super) const NEXT: &str = "next";
 
-/// Where it lies. Nobody else is here as long as we have the lock.
+/// The locked path of a bundle.
 pub(super) struct Place {
     pub(super) file: PathBuf,
     pub(super) folder: PathBuf,
@@ -41,18 +35,24 @@ pub(super) struct Place {
 pub(super) struct Base(pub(super) Option<String>);
 
 impl Place {
-    pub(super) async fn take(file: &Path, wait: Wait) -> Result<Self> {
-        let file = std::path::absolute(file).map_err(|e| Failure::usage(e.to_string()))?;
+    pub(super) async fn take(file: &Path, if_busy: IfBusy) -> Result<Self> {
+        let file = std::path::absolute(file).map_err(|e| CommandError::usage(e.to_string()))?;
         let Some(name) = file.file_name().map(std::ffi::OsStr::to_owned) else {
-            return Err(Failure::usage(format!("{} is not a file", file.display())));
+            return Err(CommandError::usage(format!(
+                "{} is not a file",
+                file.display()
+            )));
         };
         if file.is_dir() {
-            return Err(Failure::usage(format!("{} is a folder", file.display())));
+            return Err(CommandError::usage(format!(
+                "{} is a folder",
+                file.display()
+            )));
         }
         let above = file.parent().unwrap_or(Path::new("/"));
         if !above.is_dir() {
             let text = format!("the folder {} does not exist", above.display());
-            return Err(Failure::usage(text).try_this(format!("mkdir -p {}", above.display())));
+            return Err(CommandError::usage(text).try_this(format!("mkdir -p {}", above.display())));
         }
         // Behind a link lies the file that is meant.
         let file = fs_err::canonicalize(&file).unwrap_or(file);
@@ -60,7 +60,7 @@ impl Place {
         beside.push(".rejoin");
         let folder = file.with_file_name(beside);
         let failed = |e: &dyn std::fmt::Display| {
-            Failure::unavailable(format!("{} cannot be used: {e}", folder.display()))
+            CommandError::unavailable(format!("{} cannot be used: {e}", folder.display()))
                 .try_this("a bundle in a folder that can be written")
         };
         loop {
@@ -87,22 +87,23 @@ impl Place {
                     });
                 }
                 Ok(_) => {}
-                Err((_, nix::errno::Errno::EWOULDBLOCK)) if wait == Wait::UntilFree => {
+                Err((_, nix::errno::Errno::EWOULDBLOCK)) if if_busy == IfBusy::Wait => {
                     tokio::time::sleep(AGAIN).await;
                 }
                 Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
                     let text = format!("another turn of {} runs", file.display());
-                    return Err(
-                        Failure::new(codes::BUSY, text + "; this message was not kept")
-                            .try_this("rejoin send --if-busy wait …"),
-                    );
+                    return Err(CommandError::new(
+                        codes::BUSY,
+                        text + "; this message was not kept",
+                    )
+                    .try_this("rejoin send --if-busy wait …"));
                 }
                 Err((_, errno)) => return Err(failed(&errno)),
             }
         }
     }
 
-    /// What is in the file now.
+    /// Reads the digest at the end of the file.
     pub(super) fn now(&self) -> Result<Base> {
         match fs_err::File::open(&self.file) {
             Ok(mut file) => {
@@ -131,11 +132,11 @@ impl Place {
 
     pub(super) fn say(&self, name: &str, text: &str) -> Result<()> {
         let said = self.note(name, text);
-        said.map_err(|e| Failure::unavailable(format!("the bundle cannot be used: {e}")))
+        said.map_err(|e| CommandError::unavailable(format!("the bundle cannot be used: {e}")))
     }
 
     pub(super) fn note(&self, name: &str, text: &str) -> std::io::Result<()> {
-        let mut whole = WholeFile::begin(&self.folder.join(name))?;
+        let mut whole = AtomicFile::begin(&self.folder.join(name))?;
         std::io::Write::write_all(&mut whole, text.as_bytes())?;
         whole.keep()
     }
@@ -160,7 +161,7 @@ impl Place {
 
     /// The store does not count any more, even if it cannot be removed.
     pub(super) fn forget(&self) -> Result<()> {
-        let failed = |e: std::io::Error| Failure::unavailable(e.to_string());
+        let failed = |e: std::io::Error| CommandError::unavailable(e.to_string());
         fs_err::remove_file(self.folder.join(BASE)).map_err(failed)
     }
 
@@ -186,7 +187,7 @@ impl Place {
     }
 }
 
-/// Nobody else can have put it there for us to write into.
+/// Returns true if the folder belongs to our user: no other user can have prepared it.
 fn is_ours(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let us = nix::unistd::geteuid().as_raw();
@@ -195,21 +196,17 @@ fn is_ours(folder: &Path) -> bool {
     meta.map_or(true, |meta| meta.is_dir() && meta.uid() == us)
 }
 
-/// Is the lock that we have the one that others would ask for?
+/// Returns true if the lock that we hold is on the file at this path.
 fn is_at(lock: &Flock<std::fs::File>, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let (ours, there) = (lock.metadata(), fs_err::metadata(path));
     ours.is_ok_and(|ours| there.is_ok_and(|there| ours.ino() == there.ino()))
 }
 
-pub(super) fn bad(error: HubError, file: &Path) -> Failure {
+pub(super) fn bad(error: HubError, file: &Path) -> CommandError {
     refused_import(error, &file.display().to_string())
 }
 
-pub(super) fn unreadable(error: &std::io::Error) -> Failure {
-    Failure::unavailable(format!("the bundle cannot be read: {error}"))
-}
-
-pub(super) fn hex(end: &[u8; 32]) -> String {
-    blake3::Hash::from(*end).to_hex().to_string()
+pub(super) fn unreadable(error: &std::io::Error) -> CommandError {
+    CommandError::unavailable(format!("the bundle cannot be read: {error}"))
 }

@@ -1,0 +1,124 @@
+//! `[[tier]]`: reads the tiers, and refuses one that no agent could hold to.
+
+use std::collections::BTreeMap;
+
+use rejoin_agents::{Adapter, tier_permissions};
+use rejoin_core::{AgentName, Micros, PermissionMode, Tier, Tiers};
+
+use super::file::at_line;
+use super::load::Loaded;
+use super::setting::{Origin, Setting};
+use super::{of, or_default, typed};
+use crate::duration;
+use rejoin_errors::{CommandError, Result};
+
+/// Settings of one table, by the names of its keys.
+type Section<'a> = BTreeMap<&'a str, &'a Setting>;
+
+/// Builds the tiers that the configuration describes, lowest first.
+pub(super) fn build(loaded: &Loaded, described: &[&'static dyn Adapter]) -> Result<Tiers> {
+    let mut sections: BTreeMap<usize, Section<'_>> = BTreeMap::new();
+    for setting in loaded.settings.values() {
+        if let Some(key) = setting.key.name.strip_prefix("tier[].")
+            && let Some(n) = setting.names.first().and_then(|n| n.parse().ok())
+        {
+            sections.entry(n).or_default().insert(key, setting);
+        }
+    }
+    let mut tiers = Tiers {
+        tiers: vec![],
+        max_tier: of(loaded, "climb.max_tier")?,
+        max_cost: of::<f64>(loaded, "climb.max_cost_usd")?.and_then(Micros::from_dollars),
+        hold: or_default(loaded, "climb.hold")?,
+    };
+    for section in sections.values() {
+        let tier = tier(section)?;
+        if tiers.find(&tier.name).is_some() {
+            let text = format!("there is another tier `{}`; names are unique", tier.name);
+            return Err(wrong(section, "name", &text));
+        }
+        can_be_enforced(&tier, section, described)?;
+        tiers.tiers.push(tier);
+    }
+    if let Some(setting) = loaded.settings.get("climb.max_tier")
+        && let Some(name) = tiers
+            .max_tier
+            .as_deref()
+            .filter(|name| tiers.find(name).is_none())
+    {
+        return Err(wrong_setting(
+            setting,
+            &format!("there is no tier `{name}`"),
+        ));
+    }
+    Ok(tiers)
+}
+
+fn tier(section: &Section<'_>) -> Result<Tier> {
+    let name: String = value(section, "name")?.unwrap_or_default();
+    let agent: Option<String> = value(section, "agent")?;
+    let agent = agent.map(AgentName::new).transpose();
+    let timeout: Option<String> = value(section, "timeout")?;
+    let timeout = timeout.and_then(|text| duration::micros(&text));
+    let cooldown: Option<String> = value(section, "cooldown")?;
+    let cooldown = cooldown.and_then(|text| duration::micros(&text));
+    let max_cost: Option<f64> = value(section, "max_cost_usd")?;
+    Ok(Tier {
+        role: value(section, "role")?.unwrap_or_else(|| name.clone()),
+        name,
+        agent: agent.map_err(|e| wrong(section, "agent", &e.to_string()))?,
+        model: value(section, "model")?,
+        permission: value(section, "permission")?,
+        tools: value(section, "tools")?,
+        deny_tools: value(section, "deny_tools")?.unwrap_or_default(),
+        may: value(section, "may")?.unwrap_or_default(),
+        dry_run: value(section, "dry_run")?.unwrap_or_default(),
+        timeout_ms: timeout.map(|micros| (micros / 1000).unsigned_abs()),
+        max_cost: max_cost.and_then(Micros::from_dollars),
+        cooldown_ms: cooldown.map(|micros| (micros / 1000).unsigned_abs()),
+    })
+}
+
+/// Refuses a tier whose agent cannot enforce its permissions. A tier without an agent is checked
+/// when a turn runs: its agent is that of the conversation.
+fn can_be_enforced(
+    tier: &Tier,
+    section: &Section<'_>,
+    described: &[&'static dyn Adapter],
+) -> Result<()> {
+    let Some(agent) = tier.agent.as_ref().map(AgentName::as_str) else {
+        return Ok(());
+    };
+    let own = || described.iter().copied().find(|a| a.name() == agent);
+    let Some(adapter) = rejoin_agents::adapter(agent).or_else(own) else {
+        return Ok(());
+    };
+    let parts = rejoin_agents::enforced_parts(tier, PermissionMode::Edit, adapter, false);
+    if let Some(part) = parts.iter().find(|part| !part.enforced) {
+        return Err(wrong(section, part.part, &part.by));
+    }
+    let whole = tier_permissions(tier, PermissionMode::Edit, Some(adapter));
+    let checked = adapter.check_permissions(&whole, false);
+    checked.map_err(|why| wrong(section, "tools", &why))
+}
+
+fn value<T: serde::de::DeserializeOwned>(section: &Section<'_>, key: &str) -> Result<Option<T>> {
+    section.get(key).map(|setting| typed(setting)).transpose()
+}
+
+/// Builds the error about a key, with its line. A key that is not set is reported at the name.
+fn wrong(section: &Section<'_>, key: &str, what: &str) -> CommandError {
+    let setting = section.get(key).or_else(|| section.get("name"));
+    match setting {
+        Some(setting) => wrong_setting(setting, what),
+        None => CommandError::config(what.to_owned()),
+    }
+}
+
+fn wrong_setting(setting: &Setting, what: &str) -> CommandError {
+    let what = format!("`{}`: {what}", setting.path);
+    match &setting.origin {
+        Origin::File { path, line } => at_line(path, *line, &what),
+        Origin::Default | Origin::Environment(_) => CommandError::config(what),
+    }
+}
