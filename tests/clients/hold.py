@@ -13,7 +13,7 @@ from made import AuthenticatedClient  # noqa: E402
 from made.api.conversations import foresee, send, send_message  # noqa: E402
 from made.api.questions import answer_turn, inbox  # noqa: E402
 from made.api.turns import cancel_turn, show_turn  # noqa: E402
-from made.models import AnswerBody, AnswerBodyAnswersType0, Choice, MessageBody, SendBody  # noqa: E402
+from made.models import AnswerBody, AnswerBodyAnswersType0, Choice, MessageRequest  # noqa: E402
 
 client = AuthenticatedClient(base_url=url, token=token, timeout=120)
 
@@ -63,17 +63,17 @@ def settled(turn):
         time.sleep(0.05)
 
 
-first = send.sync(client=client, wait=True, body=SendBody(text=story["say"][0], key="k", agent=story["agent"], workdir=story["workdir"], model=story["model"]))
+first = send.sync(client=client, wait=True, body=MessageRequest(text=story["say"][0], key="k", agent=story["agent"], workdir=story["workdir"], model=story["model"]))
 assert (first.status, first.verdict) == ("succeeded", "started"), first
 conversation = first.conversation_id
 assert foresee.sync(conversation, client=client).verdict in ("resumed", "live")
 
 watcher = Watcher(f"/api/conversations/{conversation}/events")
-second = send_message.sync(conversation, client=client, wait=True, body=MessageBody(text=story["say"][1]))
+second = send_message.sync(conversation, client=client, wait=True, body=MessageRequest(text=story["say"][1]))
 assert second.status == "succeeded" and second.verdict in ("resumed", "live"), second
 live = watcher.until(ended(second.turn_id))
 watcher.response.close()
-third = send_message.sync(conversation, client=client, wait=True, body=MessageBody(text=story["say"][2]))
+third = send_message.sync(conversation, client=client, wait=True, body=MessageRequest(text=story["say"][2]))
 again = Watcher(f"/api/conversations/{conversation}/events", live[-1]["seq"]).until(ended(third.turn_id))
 numbers = [event["seq"] for event in live + again]
 assert numbers == sorted(set(numbers)), numbers
@@ -81,7 +81,7 @@ whole = Watcher(f"/api/conversations/{conversation}/events", 0).until(ended(thir
 assert [e for e in whole if e["seq"] >= live[0]["seq"]] == live + again
 
 if "ask" in story:
-    waiting = send_message.sync(conversation, client=client, wait=True, body=MessageBody(text=story["ask"]))
+    waiting = send_message.sync(conversation, client=client, wait=True, body=MessageRequest(text=story["ask"]))
     assert waiting.status == "waiting", waiting
     assert [turn.turn_id for turn in inbox.sync(client=client).turns] == [waiting.turn_id]
     question = waiting.questions[0]
@@ -96,16 +96,16 @@ if "ask" in story:
     assert inbox.sync(client=client).turns == []
 
 if "approve" in story:
-    body = MessageBody(text=story["approve"], permission="ask")
+    body = MessageRequest(text=story["approve"], permission="ask")
     waiting = send_message.sync(conversation, client=client, wait=True, body=body)
     assert waiting.status == "waiting", waiting
     question = waiting.questions[0]
     answer_turn.sync(waiting.turn_id, client=client, body=AnswerBody(question_id=question.id, decision=Choice.ALLOW))
     assert settled(waiting.turn_id).status == "succeeded"
 
-slow = send_message.sync(conversation, client=client, body=MessageBody(text=story["slow"]))
+slow = send_message.sync(conversation, client=client, body=MessageRequest(text=story["slow"]))
 Watcher(f"/api/conversations/{conversation}/events", 0).until(lambda e: e["type"] == "turn.started" and e["turn_id"] == slow.turn_id)
 assert cancel_turn.sync(slow.turn_id, client=client).status == "cancelled"
-last = send_message.sync(conversation, client=client, wait=True, body=MessageBody(text=story["say"][3]))
+last = send_message.sync(conversation, client=client, wait=True, body=MessageRequest(text=story["say"][3]))
 assert last.status == "succeeded", last
 print("held")

@@ -105,7 +105,7 @@ fn what_is_wrong_is_said_in_one_sentence() {
         (
             &["send", "-a", "nobody", "hi"],
             3,
-            "error: there is no agent `nobody`\n",
+            "error: there is no agent `nobody`; there are claude, ",
         ),
         (
             &["send", "-a", "demo", "  "],

@@ -1,5 +1,6 @@
 //! Configuration: where values come from, and what is said of mistakes.
 
+mod changes;
 mod mistakes;
 mod schema;
 

@@ -94,6 +94,6 @@ fn a_terminal_is_asked() {
     terminal.keys("rejoin send -k k yes-word");
     terminal.wait_until(asks);
     terminal.keys("y");
-    terminal.wait_until(|screen| screen.contains("rejoin: resumed"));
+    terminal.wait_until(|screen| screen.contains("resumed, knows all 2 messages"));
     assert_eq!(messages(&world), 4);
 }

@@ -1,6 +1,8 @@
 //! Cost is the turn's own (promise 8, C-34, C-36, C-37, C-39): 2.1.197 reports totals per process, 2.1.325 over
 //! the whole session, and which of them a binary does is proven on first sight.
 
+mod limit;
+
 use rejoin_testkit::{
     CLAUDE_NEW, CLAUDE_OLD, Chronicle, Continued, World, answer, answering, claude, costing,
     on_both_claudes, steps,

@@ -67,8 +67,8 @@ fn usage() {
     "#);
     assert_snapshot!(said(&world, &["send", "--colour of money"]), @r#"
     exit 2, usage
-    error: unexpected argument '--colour of money' found
-      try: rejoin send -- '--colour of money'
+    error: unexpected argument '--colour of money' found; did you mean `--color`?
+      try: rejoin send --help
     "#);
     assert_snapshot!(said(&world, &["completions", "bahs"]), @r#"
     exit 2, usage
@@ -82,7 +82,7 @@ fn usage() {
     "#);
     assert_snapshot!(said(&world, &["send", "--timeout", "soon", "hi"]), @r#"
     exit 2, usage
-    error: invalid value 'soon' for '--timeout <TIME>': a time is a number with ms, s, m or h, e.g. 90s
+    error: invalid value 'soon' for '--timeout <TIME>': a time is a number with ms, s, m, h, d or w, e.g. 90s
       try: rejoin send --help
     "#);
     assert_snapshot!(said(&world, &["send", "--permission", "red", "hi"]), @r#"
@@ -98,13 +98,13 @@ fn usage() {
     assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "no/such/folder", "hi"]), @r#"
     exit 2, usage
     error: the working folder no/such/folder does not exist
-      try: rejoin send -w . "…"
+      try: the same with -w DIR
     "#);
     std::fs::write(world.work().join("file"), "").unwrap();
     assert_snapshot!(said(&world, &["send", "-a", "demo", "-w", "file", "hi"]), @r#"
     exit 2, usage
     error: the working folder file is not a folder
-      try: rejoin send -w . "…"
+      try: the same with -w DIR
     "#);
     let gone = world.root().join("gone");
     std::fs::create_dir(&gone).unwrap();
@@ -124,7 +124,7 @@ fn usage() {
     assert_snapshot!(said(&world, &["send", "-k", "gone", "hi"]), @r#"
     exit 2, usage
     error: the working folder /world/gone does not exist
-      try: rejoin send -w . "…"
+      try: rejoin send -c tmqx -w . --relocate "…"
     "#);
     assert_snapshot!(said(&world, &["list", "--cursor", "x"]), @r#"
     exit 2, usage
@@ -171,8 +171,8 @@ fn not_found() {
     "#);
     assert_snapshot!(said(&world, &["send", "-a", "nobody", "hi"]), @r#"
     exit 3, agent_not_found
-    error: there is no agent `nobody`
-      try: rejoin send -a claude|codex|gemini|opencode|demo "…"
+    error: there is no agent `nobody`; there are claude, codex, gemini, opencode, demo
+      try: rejoin doctor
     "#);
     let elsewhere = world.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -227,6 +227,11 @@ fn conflicts_and_refusals() {
     error: the key `once` was used before with another message; this message was not kept
       try: rejoin send --idempotency-key OTHER "…"
     "#);
+    assert_snapshot!(said(&world, &["escalate", "k"]), @r#"
+    exit 5, climb_refused
+    error: the climb is refused: there is no higher tier; nothing was run
+      try: rejoin escalate --dry-run
+    "#);
     assert_snapshot!(said(&world, &["cancel", "k"]), @r#"
     exit 4, conflict
     error: the turn has ended already: succeeded
@@ -278,6 +283,6 @@ fn configuration_and_store() {
     assert_snapshot!(refused(&world).replace(data.to_str().unwrap(), "/data"), @r#"
     exit 6, unavailable
     error: the store could not be opened at /data/rejoin.db: the store does not answer: file is not a database
-      try: export REJOIN_HOME=/a/folder/you/can/write
+      try: rejoin doctor
     "#);
 }

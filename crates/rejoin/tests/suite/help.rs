@@ -1,6 +1,8 @@
 //! Help, completions, manual pages.
 
+mod completions;
 mod keep;
+mod manual;
 
 use insta::assert_snapshot;
 use rejoin_testkit::World;
@@ -25,28 +27,28 @@ fn help(world: &World, command: &[&str]) -> String {
 fn the_first_page() {
     let world = world();
     assert_snapshot!(help(&world, &[]), @r"
-    Keep a conversation with a coding agent going, whatever happens underneath
-
+    Keep conversations with coding agents going across processes and machines
     Talk:
-      send, reply, open        A message; to the last one here; its own terminal
-      watch, wait, cancel      Follow a running turn; wait for its answer; stop it
-      inbox, answer            What waits for a person; say something to it
-      adopt, export, import    Sessions made outside; a conversation as one file
+      send, reply, chat, open  Send a message; to the last one; chat; its terminal
+      watch, wait, cancel      Follow a turn; wait for its answer; stop it
+      inbox, answer, escalate  Open questions; answer one; climb
+      adopt, export, import    Bring in sessions; a conversation to a file; and back
     Look:
-      list, search, show       Conversations; messages by words; one of them
-      explain                  Why a turn went as it did, or what the next would do
+      list, search, show       Conversations; messages by text; one of them
+      explain, costs, chain    Why a turn had its verdict; costs; chains
+      events, diff, share      Its events; file changes; a link to read it
     Change:
-      edit, truncate, retry    Other words; cut short; run a message again
-      fork, merge, undo        Go on in two, or in one; take back the last change
-      reset, set               New sessions next time; model, permission, scope, …
-      rename, archive, delete  Another title; put away; delete for good
-      snapshot, sweep          Sessions that are kept: list, verify, …; free space
+      edit, truncate, retry    Change a message; remove the end; rerun a message
+      fork, merge, undo, hold  Branch off; combine two; undo a change; stop climbs
+      tiers, reset, set, seen  Tiers; new sessions; settings; mark as read
+      rename, archive, delete  Change the title; hide; delete permanently
+      snapshot, sweep          Saved sessions: list, verify, restore; free space
     Set up:
-      demo, completions        Ten seconds, no key: what it does; for your shell
-      doctor, config, trust    What is here; where values come from; trust a file
-      serve, model-server      The daemon and its HTTP API; a model to use offline
-      token, login, logout     Who may talk to the daemon; one elsewhere, for --hub
-
+      demo, model-server       Ten seconds without a key; an offline model
+      prompt, completions      For shell prompts; completions for a shell
+      doctor, config, trust    Check the set-up; values; trust a repository
+      models, serve, pair      Models in use; the daemon and its API; pair a browser
+      token, login, logout     Access to the daemon; use a remote one; log out
     Usage: rejoin COMMAND …, and everywhere: --json, -q, --config FILE, --hub H, -h
     ");
     let bare = world.run(&[]).ok();
@@ -63,47 +65,49 @@ fn talk() {
     Usage: rejoin send [OPTIONS] [PROMPT]
 
     Arguments:
-      [PROMPT]  The message; `-` or nothing: stdin
+      [PROMPT]  The message; `-` or none: stdin, or your $EDITOR
 
     Options:
       -c, --conversation <CONV>    Continue this one: handle, id, key, or `last`
       -k, --key <KEY>              Continue the one with this key, or start it
-          --title <TITLE>          Give a new conversation this title
-          --bundle <FILE>          Keep the conversation in this file only
-      -a, --agent <AGENT>          Agent; default: the one of the newest turn
+          --title <TITLE>          Title of a new conversation
+          --bundle <FILE>          Store the conversation in this file only
+      -a, --agent <AGENT>          Agent; default: the agent of the newest turn
       -w, --workdir <DIR>          Working folder; default: the conversation's
       -m, --model <MODEL>          Model
-          --permission <MODE>      What the agent may do: read-only, edit, full, ask
-          --tools <A,B>            Exactly these tools
-          --deny-tools <A,B>       Not these tools
-          --fresh-session          Start a new session and tell it what was said
-          --no-reseed              Refuse rather than re-tell what was said
-          --relocate               Resume also in another folder
-          --raw                    Let the CLI read /commands and @files in it
+          --permission <MODE>      Permissions: read-only, edit, full, ask
+          --tools <A,B>            Allow exactly these tools
+          --deny-tools <A,B>       Deny these tools
+          --tier <TIER>            Run a turn of this tier of the configuration
+          --climb                  Climb to higher tiers by policy while it asks
+          --fresh-session          Start a new session with the transcript
+          --no-reseed              Refuse if the session cannot be resumed
+          --relocate               Resume the session in another folder
+          --raw                    Let the CLI interpret /commands and @files
           --timeout <TIME>         Stop the turn after this time, e.g. 90s, 10m
-          --idle-timeout <TIME>    Stop the turn after this much silence, or never
-          --max-cost <USD>         Stop the turn once it has cost this, e.g. 0.5
-          --instructions <TEXT>    Standing text; sent again only when it changes
-          --notify-url <URL>       Tell this address how it ends (daemon only)
+          --idle-timeout <TIME>    Stop the turn if it is silent this long, or never
+          --max-cost <USD>         Stop the turn at this cost, e.g. 0.5
+          --instructions <TEXT>    Standing instructions; re-sent when they change
+          --notify-url <URL>       Post the result to this URL (daemon only)
           --file <F>               Add a text file to the message (may be repeated)
-          --if-busy <IF_BUSY>      While another turn runs [default: wait] [possible
-                                   values: wait, fail]
-          --idempotency-key <KEY>  Send at most once, however often repeated
-          --must-save              Exit 10 if the session could not be saved
-          --confirm                Continue a conversation that asks first
-          --keep-background        Keep what it leaves running until `cancel`
-          --detach                 Return at once; the turn runs on
-          --stream                 Print events as JSON lines while they happen
+          --if-busy <IF_BUSY>      If another turn is running [default: wait]
+                                   [possible values: wait, fail]
+          --idempotency-key <KEY>  Send at most once, even if repeated
+          --must-save              Exit with 10 if the session could not be saved
+          --confirm                Confirm a conversation with continue=ask
+          --keep-background        Keep background processes until `cancel`
+          --detach                 Return at once; the turn runs in the background
+          --stream                 Print events as JSON lines as they happen
 
     Examples:
       rejoin send "fix the failing test"
       rejoin send -c last "and the other one"
-      git diff | rejoin send -k review-42 -
+      git diff | rejoin send -k review-42 "review this"
 
     Everywhere: --json, -q, --config FILE, -h
     "#);
-    assert_snapshot!(help(&world, &["open"]), @r#"
-    Go on with a conversation in the agent's own terminal interface
+    assert_snapshot!(help(&world, &["open"]), @r"
+    Continue a conversation in the agent's own terminal interface
 
     Usage: rejoin open [OPTIONS] [CONV]
 
@@ -111,16 +115,16 @@ fn talk() {
       [CONV]  Conversation: handle, id, key, or `last` [default: last]
 
     Options:
-      -a, --agent <AGENT>  Agent; else the one of the newest turn
+      -a, --agent <AGENT>  Agent; default: the agent of the newest turn
 
     Examples:
       rejoin open last               with the agent that answered last
-      rejoin open tmqx -a codex      with another that knows all that was said
+      rejoin open tmqx -a codex      with another agent that has seen every message
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
     assert_snapshot!(help(&world, &["export"]), @r#"
-    Write a conversation into one file that can be imported anywhere
+    Export a conversation as one file that can be imported anywhere
 
     Usage: rejoin export [OPTIONS] [CONV]
 
@@ -129,6 +133,10 @@ fn talk() {
 
     Options:
       -o, --output <FILE>  Write to this file instead of stdout
+          --format <FORM>  Form of the file: an archive for import, or a document
+                           [default: archive] [possible values: archive, markdown,
+                           json]
+          --keep-secrets   Leave secrets in a document
           --envelope       Only its session, as {"sessionId","sessionBlob"}
       -a, --agent <AGENT>  The agent of that session
 
@@ -139,19 +147,19 @@ fn talk() {
 
     Everywhere: --json, -q, --config FILE, -h
     "#);
-    assert_snapshot!(help(&world, &["import"]), @r#"
-    Bring in a conversation that was exported elsewhere
+    assert_snapshot!(help(&world, &["import"]), @r"
+    Import a conversation that was exported elsewhere
 
     Usage: rejoin import [OPTIONS] <FILE>
 
     Arguments:
-      <FILE>  The archive; `-`: stdin
+      <FILE>  The archive; `-`: read stdin
 
     Options:
-          --as-copy            A conversation of its own, under new ids
-      -k, --key <KEY>          Give it this key
-      -w, --workdir <DIR>      Its working folder; default: this one
-          --permission <MODE>  What the agent may do: read-only, edit, full, ask
+          --as-copy            Import as a new conversation with new ids
+      -k, --key <KEY>          Key of the new conversation
+      -w, --workdir <DIR>      Working folder; default: this one
+          --permission <MODE>  Permissions: read-only, edit, full, ask
           --envelope           A session from FILE, a URL, or `env` (see docs)
       -a, --agent <AGENT>      The agent of that session [default: claude]
 
@@ -161,9 +169,9 @@ fn talk() {
       rejoin import talk.rejoin --as-copy -w .
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["watch"]), @r#"
-    Follow a running turn; leaving does not stop it
+    ");
+    assert_snapshot!(help(&world, &["watch"]), @r"
+    Follow a running turn; Ctrl-C does not stop it
 
     Usage: rejoin watch [OPTIONS] [CONV]
 
@@ -174,8 +182,8 @@ fn talk() {
           --stream  Print events as JSON lines
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["wait"]), @r#"
+    ");
+    assert_snapshot!(help(&world, &["wait"]), @r"
     Wait for a turn and print its answer
 
     Usage: rejoin wait [OPTIONS] [TURN]
@@ -184,9 +192,9 @@ fn talk() {
       [TURN]  Turn, message or conversation [default: last]
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
     assert_snapshot!(help(&world, &["cancel"]), @r"
-    Stop a turn, or end what it kept running
+    Stop a turn, or end the processes that it kept
 
     Usage: rejoin cancel [OPTIONS] [TURN]
 
@@ -195,7 +203,10 @@ fn talk() {
 
     Everywhere: --json, -q, --config FILE, -h
     ");
-    assert!(help(&world, &["reply"]).starts_with("Send a message to the conversation last used"));
+    assert!(
+        help(&world, &["reply"])
+            .starts_with("Send a message to the last conversation of this folder")
+    );
 }
 
 #[test]
@@ -207,18 +218,21 @@ fn look_and_change() {
     Usage: rejoin list [OPTIONS]
 
     Options:
-          --here             Only those of this folder
-          --state <STATE>    Only those in this state [possible values: idle,
-                             queued, running, waiting]
-          --agent <AGENT>    Only those whose newest turn this agent answered
-          --archived         Those that were put away
-      -n <N>                 How many [default: 20]
-          --cursor <CURSOR>  Go on after a page; its next_cursor is in --json
+          --here             Only conversations of this folder
+          --state <STATE>    Only conversations in this state [possible values:
+                             idle, queued, running, waiting]
+          --agent <AGENT>    Only if this agent answered the newest turn
+          --archived         List archived conversations
+          --since <TIME>     Only conversations used since, e.g. 24h, 7d
+      -k, --key <KEY>        Only the conversation with this key
+          --counts           With --json: add the number of conversations by state
+      -n <N>                 Maximum number of results [default: 20]
+          --cursor <CURSOR>  Continue after a page: next_cursor of --json
 
     Examples:
-      rejoin list --here             those of this folder
-      rejoin list --state running    what is going on now
-      rejoin list --json -n 100      for a script; go on with --cursor
+      rejoin list --here             conversations of this folder
+      rejoin list --state running    turns that run now
+      rejoin list --json -n 100      for a script; continue with --cursor
 
     Everywhere: --json, -q, --config FILE, -h
     ");
@@ -234,19 +248,20 @@ fn look_and_change() {
     Options:
       -n, --last <N>       The last N messages only
           --markdown       Print a markdown document
-          --all            Also what was removed, and earlier words
-          --bundle <FILE>  The conversation in this file
+          --all            Include removed messages and earlier versions
+          --no-pager       Do not page ($REJOIN_PAGER, $PAGER or less)
+          --bundle <FILE>  Read the conversation in this file
 
     Examples:
       rejoin show                    the last one in this folder
-      rejoin show tmqx:4             message 4 of tmqx; piped: its very text
+      rejoin show tmqx:4             message 4 of tmqx; piped: its exact text
       rejoin show tmqx:10-20         messages 10 to 20
       rejoin show tmqx --markdown >talk.md
 
     Everywhere: --json, -q, --config FILE, -h
     ");
-    assert_snapshot!(help(&world, &["explain"]), @r#"
-    Say why a turn went as it did, or what the next one would do
+    assert_snapshot!(help(&world, &["explain"]), @r"
+    Explain the verdict of a turn, or predict the next one
 
     Usage: rejoin explain [OPTIONS] [TURN]
 
@@ -255,20 +270,20 @@ fn look_and_change() {
               [default: last]
 
     Options:
-          --next           What would happen if you sent a message now
-      -a, --agent <AGENT>  With --next: if this agent answered
+          --next           Predict the turn of a message sent now
+      -a, --agent <AGENT>  With --next: for this agent
       -w, --workdir <DIR>  With --next: in this folder
       -m, --model <MODEL>  With --next: with this model
-          --raw            Show every check, and the command in full
-          --bundle <FILE>  Of the conversation in this file
+          --raw            Show every check, and the whole command
+          --bundle <FILE>  Explain a turn of the conversation in this file
 
     Examples:
       rejoin explain                the last turn in this folder
       rejoin explain tmqx:14        the turn that message 14 belongs to
-      rejoin explain tmqx --next    what would happen if you sent now
+      rejoin explain tmqx --next    predicts the next turn
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
     assert_snapshot!(help(&world, &["reset"]), @r"
     Retire the sessions of a conversation and keep its messages
 
@@ -278,7 +293,7 @@ fn look_and_change() {
       [CONV]  Conversation: handle, id, key, or `last` [default: last]
 
     Options:
-          --dry-run  Say what it would affect, and change nothing
+          --dry-run  Show the effect, and change nothing
 
     Everywhere: --json, -q, --config FILE, -h
     ");
@@ -305,62 +320,68 @@ fn change_a_history() {
 #[test]
 fn set_up() {
     let world = world();
-    assert_snapshot!(help(&world, &["demo"]), @r#"
-    Show what rejoin does: a few seconds, no key, no network, nothing left behind
+    assert_snapshot!(help(&world, &["demo"]), @r"
+    Run a short demo conversation: no key, no network, leaves no files
 
     Usage: rejoin demo [OPTIONS]
 
 
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["doctor"]), @r#"
+    ");
+    assert_snapshot!(help(&world, &["doctor"]), @r"
     Check agents, logins, configuration and store
 
     Usage: rejoin doctor [OPTIONS]
 
     Options:
-          --prove [<AGENT>]  Prove what installed agents do: all, or this one
+          --prove [<AGENT>]  Test installed agents: all, or this one
 
     Examples:
       rejoin doctor
-      rejoin doctor --prove claude    does this very binary resume?
+      rejoin doctor --prove claude    tests whether this binary resumes
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["config"]), @r#"
-    Show the configuration, and where each value comes from
+    ");
+    assert_snapshot!(help(&world, &["config"]), @r"
+    Show or change the configuration
 
     Usage: rejoin config [OPTIONS] <COMMAND>
 
     Commands:
-      show    Print every value with where it came from: default, file and line, or
-              variable
+      show    Print every value and its source: default, file and line, or variable
       path    Print the files that are read, in order
       schema  Print a JSON Schema of the file, for your editor
-    "#);
-    assert_snapshot!(help(&world, &["trust"]), @r#"
-    Let a repository's own files choose programs, servers, environment and
-    permissions
+      set     Set a key; a list is written a,b
+      unset   Remove a key
+      edit    Open the file in your $EDITOR; a wrong file is refused
+
+    Examples:
+      rejoin config show                        every value and its source
+      rejoin config set default_agent codex
+      rejoin config set notify.on waiting,failed
+    ");
+    assert_snapshot!(help(&world, &["trust"]), @r"
+    Trust a repository's files to choose programs, servers and permissions
 
     Usage: rejoin trust [OPTIONS] [PATH]
 
     Arguments:
-      [PATH]  A folder, or the rejoin.toml in it; default: here
+      [PATH]  A folder, or the rejoin.toml in it; default: this folder
 
     Options:
-      -n, --dry-run  Only show what it would allow
+      -n, --dry-run  Only show what trust would allow
           --list     List the files you trust
-          --revoke   Trust it no longer
+          --revoke   Revoke the trust
 
     Examples:
-      rejoin trust --dry-run     see what it would allow
+      rejoin trust --dry-run     shows what trust would allow
       rejoin trust               allow it
-      rejoin trust --revoke      take it back
+      rejoin trust --revoke      revoke the trust
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["completions"]), @r#"
+    ");
+    assert_snapshot!(help(&world, &["completions"]), @r"
     Print the completion script of a shell
 
     Usage: rejoin completions [OPTIONS] <SHELL>
@@ -374,19 +395,19 @@ fn set_up() {
       fish   rejoin completions fish >~/.config/fish/completions/rejoin.fish
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["model-server"]), @r#"
+    ");
+    assert_snapshot!(help(&world, &["model-server"]), @r"
     Run a scripted model on loopback, for running a coding CLI offline
 
     Usage: rejoin model-server [OPTIONS]
 
     Options:
-          --port <PORT>  Port; 0 takes any that is free [default: 0]
+          --port <PORT>  Port; 0: any free port [default: 0]
           --log <FILE>   Append every request to this file, as JSON lines
           --strict       Refuse a history that the real API would refuse
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
 }
 
 #[test]
@@ -398,92 +419,4 @@ fn flags_for_every_command_stand_before_or_after_it() {
         world.run(&["list", "-q", "--json"]).ok().stdout
     );
     assert!(before.json()["conversations"].is_array());
-}
-
-/// The engine asks the binary itself, so handles are those of this very moment.
-#[test]
-fn a_shell_is_offered_live_handles() {
-    let world = world();
-    let turn = world
-        .run(&[
-            "send",
-            "-a",
-            "demo",
-            "--json",
-            "a title\x1b[2J to find it by",
-        ])
-        .ok()
-        .json();
-    let handle = turn["handle"]
-        .as_str()
-        .unwrap()
-        .split(':')
-        .next()
-        .unwrap()
-        .to_owned();
-    let ask = |words: &[&str]| {
-        let at = (words.len() - 1).to_string();
-        let mut command = world.command(&[&["--"], words].concat());
-        command
-            .env("_REJOIN_COMPLETE", "fish")
-            .env("_CLAP_COMPLETE_INDEX", at)
-            .env("_CLAP_IFS", "\n");
-        rejoin_testkit::Done::of(command.spawn().unwrap())
-            .ok()
-            .stdout
-    };
-    for words in [
-        &["rejoin", "show", ""][..],
-        &["rejoin", "send", "-c", ""],
-        &["rejoin", "explain", &handle[..2]],
-    ] {
-        let offered = ask(words);
-        assert!(
-            offered.contains(&format!("{handle}\ta title")),
-            "{words:?}: {offered:?}"
-        );
-    }
-    assert!(ask(&["rejoin", "send", "-a", "d"]).starts_with("demo"));
-    let commands = ask(&["rejoin", "ex"]);
-    assert!(
-        commands.starts_with("explain\t") && !ask(&["rejoin", ""]).contains("run-turn"),
-        "{commands:?}"
-    );
-}
-
-#[test]
-fn completion_scripts_are_accepted_by_the_shells_that_are_installed() {
-    let world = world();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = world.run(&["completions", shell]).ok().stdout;
-        assert!(script.contains("_REJOIN_COMPLETE"), "{script}");
-        let file = world.root().join(shell);
-        std::fs::write(&file, script).unwrap();
-        match std::process::Command::new(shell)
-            .arg("-n")
-            .arg(&file)
-            .output()
-        {
-            Ok(done) => assert!(done.status.success(), "{shell}: {done:?}"),
-            Err(_) => eprintln!("{shell} is not installed; its script is not checked"),
-        }
-    }
-}
-
-#[test]
-fn one_manual_page_per_command() {
-    let world = world();
-    let folder = world.root().join("man");
-    world.run(&["man", folder.to_str().unwrap()]).ok();
-    let mut pages: Vec<String> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect();
-    pages.sort();
-    assert_snapshot!(pages.join(" "), @r"rejoin-adopt.1 rejoin-answer.1 rejoin-archive.1 rejoin-cancel.1 rejoin-completions.1 rejoin-config-path.1 rejoin-config-schema.1 rejoin-config-show.1 rejoin-config.1 rejoin-delete.1 rejoin-demo.1 rejoin-doctor.1 rejoin-edit.1 rejoin-explain.1 rejoin-export.1 rejoin-fork.1 rejoin-import.1 rejoin-inbox.1 rejoin-list.1 rejoin-login.1 rejoin-logout.1 rejoin-merge.1 rejoin-model-server.1 rejoin-open.1 rejoin-rename.1 rejoin-reply.1 rejoin-reset.1 rejoin-retry.1 rejoin-search.1 rejoin-send.1 rejoin-serve.1 rejoin-set.1 rejoin-show.1 rejoin-snapshot-list.1 rejoin-snapshot-pin.1 rejoin-snapshot-restore.1 rejoin-snapshot-save.1 rejoin-snapshot-unpin.1 rejoin-snapshot-verify.1 rejoin-snapshot.1 rejoin-sweep.1 rejoin-token-create.1 rejoin-token-list.1 rejoin-token-revoke.1 rejoin-token.1 rejoin-truncate.1 rejoin-trust.1 rejoin-undo.1 rejoin-wait.1 rejoin-watch.1 rejoin.1");
-    let page = std::fs::read_to_string(folder.join("rejoin-send.1")).unwrap();
-    assert!(
-        page.contains("\\-\\-idempotency\\-key") && page.contains("\\-\\-json"),
-        "{page}"
-    );
 }

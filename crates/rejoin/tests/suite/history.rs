@@ -1,5 +1,6 @@
 //! Histories that are changed, and what that means for the agents' sessions.
 
+mod agents;
 mod alternate;
 mod changes;
 mod looks;

@@ -3,6 +3,7 @@
 mod documents;
 mod explain;
 mod first_use;
+mod long;
 mod pages;
 mod rest;
 

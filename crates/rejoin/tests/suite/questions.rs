@@ -11,6 +11,7 @@ mod gone;
 pub(crate) mod killed;
 mod opencode;
 mod person;
+mod piped;
 
 use rejoin_testkit::{Done, World, wait_for};
 use serde_json::Value;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod api;
+mod as_of;
 mod bodies;
 mod ceiling;
 mod clients;
@@ -14,11 +15,15 @@ mod live;
 mod many;
 mod notify;
 mod observed;
+mod portable;
 mod readable;
 mod refused;
 mod roots;
+mod rows;
+mod shares;
 mod store_away;
 mod tenants;
+mod turn_log;
 mod warm;
 
 use rejoin_testkit::World;

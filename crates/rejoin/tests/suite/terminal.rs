@@ -22,6 +22,8 @@ pub(super) fn steady(mut world: World) -> World {
     // Which wall there is differs from machine to machine.
     world.set("REJOIN_WALL_MODE", "off");
     world.set("REJOIN_FAKE_MACHINE", "ada");
+    // A pager would wait for a key.
+    world.set("REJOIN_PAGER", "");
     let now = std::time::SystemTime::UNIX_EPOCH
         .elapsed()
         .unwrap()

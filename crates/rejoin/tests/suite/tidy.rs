@@ -28,7 +28,48 @@ fn files_stay_readable() {
     assert!(long.is_empty(), "split by concept: {long:?}");
 }
 
-/// What the compiler does not see through is in one small file.
+/// A doc comment begins with the noun that it is about, or with the verb: a reader then needs no other line to
+/// know the subject.
+const PRONOUNS: [&str; 26] = [
+    "What", "It", "Its", "One", "Ones", "The same", "Nobody", "Whoever", "Somebody", "Those",
+    "Who", "Where", "Whether", "None", "All that", "That", "This", "They", "Them", "Of", "So",
+    "Is", "Are", "Does", "Has", "Can",
+];
+
+fn begins_with_a_pronoun(text: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let ends = |rest: &str| !rest.starts_with(word);
+    PRONOUNS
+        .iter()
+        .any(|p| text.strip_prefix(p).is_some_and(ends))
+}
+
+#[test]
+fn doc_comments_begin_with_a_noun_or_a_verb() {
+    assert!(begins_with_a_pronoun("What a turn needs."));
+    assert!(!begins_with_a_pronoun("Whatever"));
+    let mut found = vec![];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
+        sources(&entry.path().join("src"), &mut found);
+    }
+    let mut bad = vec![];
+    for path in &found {
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut inside = false;
+        for (at, line) in text.lines().map(str::trim).enumerate() {
+            let doc = line.strip_prefix("///").or(line.strip_prefix("//!"));
+            if let Some(text) = doc.filter(|_| !inside)
+                && begins_with_a_pronoun(text.trim())
+            {
+                bad.push(format!("{}:{} {text}", path.display(), at + 1));
+            }
+            inside = doc.is_some();
+        }
+    }
+    assert!(found.len() > 300 && bad.is_empty(), "{}", bad.join("\n"));
+}
+
 #[test]
 fn unsafe_is_in_one_place() {
     let mut found = vec![];
@@ -43,7 +84,8 @@ fn unsafe_is_in_one_place() {
             .any(|word| text.contains(&format!("{word}(unsafe_code")))
     };
     found.retain(lets);
-    let one = matches!(&found[..], [one] if one.ends_with("rejoin-runner/src/shim/trim.rs"));
+    let one =
+        matches!(&found[..], [one] if one.ends_with("rejoin-runner/src/shim/release_pages.rs"));
     assert!(one, "{found:?}");
 }
 

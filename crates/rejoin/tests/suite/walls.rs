@@ -2,7 +2,9 @@
 
 mod landlock;
 mod namespace;
+mod reach;
 mod socket;
+mod version;
 
 use rejoin_testkit::World;
 use serde_json::Value;

@@ -229,12 +229,12 @@ fn a_script_gets_a_list_and_errors() {
 fn its_help_fits_a_screen() {
     let world = crate::suite::terminal::world();
     insta::assert_snapshot!(world.run(&["adopt", "--help"]).ok().stdout, @r"
-    Bring sessions that the agents' CLIs made on their own under rejoin
+    Adopt sessions that were made without rejoin
 
     Usage: rejoin adopt [OPTIONS] [DIR]...
 
     Arguments:
-      [DIR]...  Folder, if not this one; or sessions, by the beginning of their ids
+      [DIR]...  Folder (default: this one), or session ids or prefixes of them
 
     Options:
       -a, --agent <AGENT>  Only sessions of this agent
@@ -244,7 +244,7 @@ fn its_help_fits_a_screen() {
     Examples:
       rejoin adopt                 choose among the sessions of this folder
       rejoin adopt --all           all of them
-      rejoin adopt 01a1de49        the one whose id begins so, wherever it was made
+      rejoin adopt 01a1de49        the session whose id begins so, in any folder
 
     Everywhere: --json, -q, --config FILE, -h
     ");

@@ -256,6 +256,42 @@ fn opencode_is_not_started_beside_plugins_of_a_repository() {
 }
 
 /// A file that is no regular file neither blocks the command nor is taken for absent.
+/// A folder of a clone can itself be a bare repository, with a configuration that names programs: git takes
+/// it for the repository when a CLI works there.
+#[test]
+fn a_bare_repository_in_a_clone_runs_nothing() {
+    for cli in [&CLAUDE_197 as &'static dyn Cli, &CLAUDE_325] {
+        let Some(hostile) = Hostile::of(cli) else {
+            return;
+        };
+        hostile.git_init();
+        let sub = hostile.sub();
+        let trace = hostile.traces.join("0-sub");
+        for folder in ["objects", "refs"] {
+            write(&sub.join(folder).join("keep"), "");
+        }
+        // A commit that is missing: git asks the remote for it.
+        write(
+            &sub.join("HEAD"),
+            "1234567890123456789012345678901234567890\n",
+        );
+        let run = format!("touch {}; false", trace.display());
+        write(
+            &sub.join("config"),
+            &format!(
+                "[core]\nrepositoryformatversion = 1\nbare = false\nworktree = .\n\
+                 fsmonitor = \"{run}\"\nsshCommand = \"{run}\"\n\
+                 [extensions]\npartialClone = origin\n\
+                 [remote \"origin\"]\nurl = ssh://example.invalid/x\npromisor = true\n"
+            ),
+        );
+        let flags = hostile.flags(sub.to_str().unwrap(), "read-only");
+        let turn = hostile.world.say(1, &flags);
+        assert_eq!(turn["verdict"], "started", "{turn:#}");
+        assert!(!trace.exists(), "{} ran it", cli.agent());
+    }
+}
+
 #[test]
 fn a_pipe_in_the_place_of_a_settings_file_does_not_block() {
     let Some(hostile) = Hostile::of(&GEMINI_061) else {

@@ -74,16 +74,6 @@ fn mistakes_are_named_with_file_line_key_and_what_was_meant() {
             "`agents.claude` is \"x\"; it must be a section, [agents.claude]",
         ),
         (
-            "[tier]\nname = \"a\"\n",
-            1,
-            "`tier`: this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`",
-        ),
-        (
-            "[resume]\nbreaker = 2\n[[tier]]\nname = \"a\"\n[[tier]]\nname = \"b\"\n",
-            3,
-            "`tier`: this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`",
-        ),
-        (
             "[agents.claude]\nargs = [\n  \"a\",\n  1,\n]\n",
             4,
             "`agents.claude.args` is [\"a\", 1]; it must be a list of texts",
@@ -106,7 +96,7 @@ fn mistakes_are_named_with_file_line_key_and_what_was_meant() {
         (
             "[notify]\non = [\"waiting\", \"finished\"]\n",
             2,
-            "`notify.on` is [\"waiting\", \"finished\"]; it must be a list with any of \"waiting\", \"failed\", \"reseeded\", \"succeeded\", \"cancelled\", \"lost\", \"done\"",
+            "`notify.on` is [\"waiting\", \"finished\"]; it must be a list with any of \"waiting\", \"failed\", \"reseeded\", \"succeeded\", \"cancelled\", \"lost\", \"done\", \"escalated\", \"refused\"",
         ),
         (
             "[models.\"gpt-5.1\".price]\ninput = -1\n",
@@ -181,7 +171,7 @@ fn mistakes_in_variables_are_named() {
         (done.code, done.stderr.as_str()),
         (
             2,
-            "error: the variable REJOIN_TIER_NAME is no setting: this version of rejoin has no tiers; use `--permission`, `--tools`, `--deny-tools` and `-m`\n  try: unset REJOIN_TIER_NAME\n"
+            "error: the variable REJOIN_TIER_NAME is no setting: [[tier]] is set in a file\n  try: unset REJOIN_TIER_NAME\n"
         )
     );
     world.unset("REJOIN_TIER_NAME");

@@ -13,7 +13,7 @@ const SNAPSHOTS: [&str; 10] = [
     include_str!("../portable/refused.rs"),
     include_str!("../serve/refused.rs"),
     include_str!("../snapshots/verify.rs"),
-    include_str!("../../../../rejoin-runner/src/failure/codes.rs"),
+    include_str!("../../../../rejoin-errors/src/codes.rs"),
 ];
 /// Made from the code, which a test of its own checks.
 const TABLE: &str = include_str!("../../../../../docs/errors.md");

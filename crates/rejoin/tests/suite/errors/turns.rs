@@ -185,9 +185,8 @@ fn limits() {
         assert_snapshot!(masked(&world, &terminal.run("rejoin wait k")), @r#"
         $ rejoin wait k
         answerword-2-end
-        rejoin: failed, cost_limit: it used all the money it was allowed · tmqx:4 kept,
-        no tool ran · claude claude-sonnet-5 · rejoin send -c tmqx --max-cost MORE
-        "please go on"
+        error: it used all the money it was allowed (tmqx:4 kept, no tool ran)
+          try: rejoin send -c tmqx --max-cost MORE "please go on"
         $
         "#);
     }

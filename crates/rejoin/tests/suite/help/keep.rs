@@ -8,43 +8,43 @@ use crate::suite::terminal::world;
 #[test]
 fn keep() {
     let world = world();
-    assert_snapshot!(help(&world, &["snapshot"]), @r#"
-    Sessions that are kept: list, check, save and restore them
+    assert_snapshot!(help(&world, &["snapshot"]), @r"
+    Manage snapshots of sessions: list, verify, save, restore, pin
 
     Usage: rejoin snapshot [OPTIONS] <COMMAND>
 
     Commands:
-      list     List the sessions that are kept, newest first
-      verify   Check that what was kept can be restored
-      save     Save the session of a conversation now
-      restore  Put a session back where its agent looks for it
-      pin      Keep a snapshot, whatever the configuration says
-      unpin    Let a snapshot go when its time comes
-    "#);
-    assert_snapshot!(help(&world, &["snapshot", "list"]), @r#"
-    List the sessions that are kept, newest first
+      list     List snapshots, newest first
+      verify   Check that snapshots can be restored
+      save     Save a snapshot of a conversation's session now
+      restore  Restore a session to the place where its agent reads it
+      pin      Keep a snapshot, regardless of the configuration
+      unpin    Let a snapshot expire as configured
+    ");
+    assert_snapshot!(help(&world, &["snapshot", "list"]), @r"
+    List snapshots, newest first
 
     Usage: rejoin snapshot list [OPTIONS] [CONV]
 
     Arguments:
-      [CONV]  Only of this conversation: handle, id, key, or `last`
+      [CONV]  Conversation: handle, id, key, or `last`
 
     Options:
-      -n <N>  How many [default: 20]
+      -n <N>  Maximum number of results [default: 20]
 
     Examples:
       rejoin snapshot list
       rejoin snapshot list tmqx --json
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["snapshot", "verify"]), @r#"
-    Check that what was kept can be restored
+    ");
+    assert_snapshot!(help(&world, &["snapshot", "verify"]), @r"
+    Check that snapshots can be restored
 
     Usage: rejoin snapshot verify [OPTIONS] [CONV]
 
     Arguments:
-      [CONV]  Only of this conversation: handle, id, key, or `last`
+      [CONV]  Conversation: handle, id, key, or `last`
 
     Options:
           --read-data  Read, open and compare every chunk
@@ -54,9 +54,9 @@ fn keep() {
       rejoin snapshot verify tmqx --read-data
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["snapshot", "save"]), @r#"
-    Save the session of a conversation now
+    ");
+    assert_snapshot!(help(&world, &["snapshot", "save"]), @r"
+    Save a snapshot of a conversation's session now
 
     Usage: rejoin snapshot save [OPTIONS] [CONV]
 
@@ -64,16 +64,16 @@ fn keep() {
       [CONV]  Conversation: handle, id, key, or `last` [default: last]
 
     Options:
-      -a, --agent <AGENT>  Agent; else the one of the newest turn
+      -a, --agent <AGENT>  Agent; default: the agent of the newest turn
 
     Examples:
       rejoin snapshot save tmqx
-      rejoin doctor    says which are not saved
+      rejoin doctor    lists sessions that are not saved
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["snapshot", "restore"]), @r#"
-    Put a session back where its agent looks for it
+    ");
+    assert_snapshot!(help(&world, &["snapshot", "restore"]), @r"
+    Restore a session to the place where its agent reads it
 
     Usage: rejoin snapshot restore [OPTIONS] [CONV]
 
@@ -81,19 +81,19 @@ fn keep() {
       [CONV]  Conversation: handle, id, key, or `last` [default: last]
 
     Options:
-      -a, --agent <AGENT>  Agent; else the one of the newest turn
-      -w, --workdir <DIR>  Working folder; else the conversation's
-          --id <ID>        Write the files of this snapshot into a folder instead
-          --to <DIR>       That folder
+      -a, --agent <AGENT>  Agent; default: the agent of the newest turn
+      -w, --workdir <DIR>  Working folder; default: the conversation's
+          --id <ID>        Write the files of this snapshot into --to instead
+          --to <DIR>       Target folder
 
     Examples:
       rejoin snapshot restore tmqx
       rejoin snapshot restore --id 3f0a91c2 --to /tmp/look
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["snapshot", "pin"]), @r#"
-    Keep a snapshot, whatever the configuration says
+    ");
+    assert_snapshot!(help(&world, &["snapshot", "pin"]), @r"
+    Keep a snapshot, regardless of the configuration
 
     Usage: rejoin snapshot pin [OPTIONS] <ID>
 
@@ -105,9 +105,9 @@ fn keep() {
       rejoin snapshot pin 3f0a91c2
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["snapshot", "unpin"]), @r#"
-    Let a snapshot go when its time comes
+    ");
+    assert_snapshot!(help(&world, &["snapshot", "unpin"]), @r"
+    Let a snapshot expire as configured
 
     Usage: rejoin snapshot unpin [OPTIONS] <ID>
 
@@ -118,19 +118,19 @@ fn keep() {
       rejoin snapshot unpin 3f0a91c2
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
-    assert_snapshot!(help(&world, &["sweep"]), @r#"
-    Give up old snapshots, and free what nothing needs any more
+    ");
+    assert_snapshot!(help(&world, &["sweep"]), @r"
+    Remove expired snapshots and unused chunks
 
     Usage: rejoin sweep [OPTIONS]
 
     Options:
-          --dry-run  Show what would go, change nothing
+          --dry-run  Show what would be removed, change nothing
 
     Examples:
-      rejoin sweep --dry-run    shows what would go
+      rejoin sweep --dry-run    shows what would be removed
       rejoin sweep
 
     Everywhere: --json, -q, --config FILE, -h
-    "#);
+    ");
 }

@@ -61,15 +61,15 @@ fn changes_say_whom_they_affect() {
     };
     insta::assert_snapshot!(clean(said(&["edit", "k:1", "uno", "--dry-run"])), @r"
     would be done: tmqx:1 edited
-      demo: its session has seen what was changed, the next turn is told again (history_changed)
+      demo is told again in its next turn
     ");
     insta::assert_snapshot!(clean(said(&["truncate", "k:3"])), @r"
-    2 messages removed, from tmqx:3 on
-      demo: its session has seen what was changed, the next turn is told again (history_changed)
+    2 messages removed, from tmqx:3 on · rejoin undo tmqx
+      demo is told again in its next turn
     ");
     insta::assert_snapshot!(clean(said(&["undo", "k"])), @r"
     tmqx: truncate taken back, 2 messages restored
-      demo: its session can be resumed again
+      demo can resume its session again
     ");
     said(&["edit", "k:1", "uno"]);
     said(&["truncate", "k:3"]);
@@ -78,4 +78,31 @@ fn changes_say_whom_they_affect() {
         all.contains("removed") && all.contains("edited") && all.contains(": one"),
         "{all}"
     );
+}
+
+/// `list --since` and `--key`.
+#[test]
+fn a_list_is_filtered_by_time_and_key() {
+    let world = rejoin_testkit::World::new(env!("CARGO_BIN_EXE_rejoin"));
+    for key in ["one", "two"] {
+        world.run(&["send", "-k", key, "-a", "demo", "UWORD1"]).ok();
+    }
+    let keys = |args: &[&str]| {
+        let list = world.run(&[&["list", "--json"], args].concat()).ok().json();
+        let all = list["conversations"].as_array().unwrap().iter();
+        let found = all.map(|c| c["key"].as_str().unwrap().to_owned());
+        (found.collect::<Vec<_>>(), list["next_cursor"].is_null())
+    };
+    assert_eq!(keys(&[]).0, ["two", "one"]);
+    assert_eq!(keys(&["--key", "one"]).0, ["one"]);
+    assert!(keys(&["--key", "none"]).0.is_empty());
+    let day = 86_400_000_000_i64;
+    let older =
+        format!("update conversations set updated_at = updated_at - {day} where key = 'one'");
+    rejoin_testkit::sql(&world.data().join("rejoin.db"), &older);
+    assert_eq!(keys(&["--since", "1h"]), (vec!["two".to_owned()], true));
+    assert_eq!(keys(&["--since", "1h", "-n", "1"]).0, ["two"]);
+    assert_eq!(keys(&["--since", "2d"]).0, ["two", "one"]);
+    let none = world.run(&["list", "--since", "1ms"]).ok();
+    assert!(none.stderr.contains("no such conversation"), "{none:?}");
 }

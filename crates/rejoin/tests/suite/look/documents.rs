@@ -21,6 +21,7 @@ fn a_turn_and_its_explanation() {
           "verdict": "started"
         }
       ],
+      "chain_id": null,
       "checks": [
         {
           "check": "envelope",
@@ -127,6 +128,7 @@ fn a_turn_and_its_explanation() {
       "cost_usd": 0.0,
       "denied": [],
       "duration_ms": 100,
+      "escalation": null,
       "handle": "tmqx:2",
       "leftovers": [],
       "machine": "[machine]",
@@ -193,6 +195,7 @@ fn a_turn_that_was_told_everything() {
           "verdict": "reseeded"
         }
       ],
+      "chain_id": null,
       "checks": null,
       "command": [
         "/proc/self/exe",
@@ -208,6 +211,7 @@ fn a_turn_that_was_told_everything() {
       "cost_usd": 0.0,
       "denied": [],
       "duration_ms": 100,
+      "escalation": null,
       "handle": "tmqx:6",
       "leftovers": [],
       "machine": "[machine]",

@@ -27,8 +27,8 @@ fn explain() {
       ok    context     9 of 200000 tokens (0.0 %, limit 80 %)
       ok    bytes       untouched since confirmed
       ok    also        session, breaker, present, in use, model, compaction
-    sent      only the new message; 143 bytes
-    cost      $0.00; 73 in (0% cached), 30 out; 0.1s
+    sent      only the new message; 16 bytes
+    cost      $0.00; 36 in (0% cached), 30 out; 0.1s
     allowed   edit: may change files in the working folder
     session   5e551043-0000-4000-8000-000000000000
     command   rejoin demo-agent --resume 5e551043-0000-4000-8000-000000000000
@@ -40,7 +40,7 @@ fn explain() {
       ok    history     seen through message 4 of 4
       ok    folder      same folder
       ok    runtime     same product and version, rejoin demo agent 0.1.0
-      ok    context     73 of 200000 tokens (0.0 %, limit 80 %)
+      ok    context     36 of 200000 tokens (0.0 %, limit 80 %)
       FAIL  present     sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no snapshot of it
       ok    also        session, breaker, in use, model, compaction
     sent      4 messages re-told, the new message; 567 bytes
@@ -62,7 +62,7 @@ fn explain() {
       ok    history     seen through message 4 of 4
       ok    folder      same folder
       ok    runtime     same product and version, rejoin demo agent 0.1.0
-      ok    context     73 of 200000 tokens (0.0 %, limit 80 %)
+      ok    context     36 of 200000 tokens (0.0 %, limit 80 %)
       FAIL  present     sessions/5e551043-0000-4000-8000-000000000000.jsonl is not here, and no snapshot of it
       ok    in use      unknown: the agent leaves no trace of who has it open
       ok    model       demo                ok  compaction  not compacted
@@ -177,11 +177,12 @@ fn explain() {
         "mode": "edit",
         "tools": null
       },
+      "fresh_estimate_usd": 0.0,
       "handle": "tmqx",
       "note": null,
       "reason": null,
       "sent": {
-        "bytes": 127,
+        "bytes": 0,
         "caught_up": 0,
         "left_out": 0,
         "resumed": 6,

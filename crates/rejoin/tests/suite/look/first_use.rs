@@ -22,7 +22,7 @@ fn first_use_on_a_terminal() {
     $
     "#);
     assert_snapshot!(seen("rejoin demo"), @r#"
-    rejoin: resumed, knows all 2 messages · tmqx:4 · demo demo · 73 in (0% cached)
+    rejoin: resumed, knows all 2 messages · tmqx:4 · demo demo · 36 in (0% cached)
     30 out · $0.00 · 0.1s
 
     # Now the agent's session file is deleted. It comes back from a snapshot, byte
@@ -30,11 +30,11 @@ fn first_use_on_a_terminal() {
     $ rm -r ~/.rejoin-demo; rejoin reply "What do I like?"
     You said “What do I like?”. Before that you told me: “My name is Ada and I like
     tea.”, “What is my name?”.
-    rejoin: restored from snapshot 14:31 by ada · tmqx:6 · demo demo · 145 in (0%
+    rejoin: restored from snapshot 14:31 by ada · tmqx:6 · demo demo · 71 in (0%
     cached) 38 out · $0.00 · 0.1s
 
-    # And a message is edited. What the session has seen is no longer what was
-    said: a new one is told.
+    # Now a message is edited. The session has seen the old text, so a new session
+    gets the new transcript.
     $ rejoin edit last:1 "My name is Eve and I like coffee."; rejoin reply "And
     now?"
     You said “And now?”. Before that you told me: “My name is Eve and I like
@@ -43,7 +43,7 @@ fn first_use_on_a_terminal() {
     · tmqx:8 · demo demo · 226 in (0% cached) 45 out · $0.00 · 0.1s · rejoin
     explain tmqx
 
-    Nothing of this was kept. With a coding agent installed: rejoin send "hello"
+    The demo left no files. With a coding agent installed: rejoin send "hello"
     and then: rejoin reply "what did I say?", rejoin explain, rejoin list
     $
     "#);
@@ -56,14 +56,13 @@ fn first_use_on_a_terminal() {
     assert_snapshot!(seen("rejoin send -a demo 'My name is Ada.'"), @r#"
     $ rejoin send -a demo 'My name is Ada.'
     You said “My name is Ada.”. Nothing came before it.
-    rejoin: started · tmqx:2 · demo demo · 5 in (0% cached) 18 out · $0.00 · 0.1s
+    started · $0.00 · 0.1s · demo · tmqx:2
     $
     "#);
     assert_snapshot!(seen("rejoin reply 'What is my name?'"), @r#"
     $ rejoin reply 'What is my name?'
     You said “What is my name?”. Before that you told me: “My name is Ada.”.
-    rejoin: resumed, knows all 2 messages · tmqx:4 · demo demo · 65 in (0% cached)
-    26 out · $0.00 · 0.1s
+    resumed, knows all 2 messages · $0.00 · 0.1s · demo · tmqx:4
     $
     "#);
     assert_snapshot!(seen("rejoin explain"), @r#"
@@ -76,8 +75,8 @@ fn first_use_on_a_terminal() {
       ok    context     5 of 200000 tokens (0.0 %, limit 80 %)
       ok    bytes       untouched since confirmed
       ok    also        session, breaker, present, in use, model, compaction
-    sent      only the new message; 143 bytes
-    cost      $0.00; 65 in (0% cached), 26 out; 0.1s
+    sent      only the new message; 16 bytes
+    cost      $0.00; 28 in (0% cached), 26 out; 0.1s
     allowed   edit: may change files in the working folder
     session   5e551043-0000-4000-8000-000000000000
     next      resumes, unless something changes (rejoin explain tmqx --next)
@@ -91,10 +90,10 @@ fn first_use_on_a_terminal() {
       ok    history     seen through message 4 of 4
       ok    folder      same folder
       ok    runtime     same product and version, rejoin demo agent 0.1.0
-      ok    context     65 of 200000 tokens (0.0 %, limit 80 %)
+      ok    context     28 of 200000 tokens (0.0 %, limit 80 %)
       ok    bytes       untouched since confirmed
       ok    also        session, breaker, present, in use, model, compaction
-    sends     only your message; 127 bytes besides it
+    sends     only your message
     costs     ≈ $0.00, by what earlier turns cost
     allows    edit: may change files in the working folder
     $
@@ -103,8 +102,7 @@ fn first_use_on_a_terminal() {
     $ rm -r ~/.rejoin-demo; rejoin reply 'Still there?'
     You said “Still there?”. Before that you told me: “My name is Ada.”, “What is my
      name?”.
-    rejoin: restored from snapshot 14:31 by ada · tmqx:6 · demo demo · 132 in (0%
-    cached) 33 out · $0.00 · 0.1s
+    restored from snapshot 14:31 by ada · $0.00 · 0.1s · demo · tmqx:6
     $
     ");
     assert_snapshot!(seen("rejoin explain"), @r"
@@ -115,11 +113,12 @@ fn first_use_on_a_terminal() {
       ok    history     seen through message 4 of 4
       ok    folder      same folder
       ok    runtime     same product and version, rejoin demo agent 0.1.0
-      ok    context     65 of 200000 tokens (0.0 %, limit 80 %)
+      ok    context     28 of 200000 tokens (0.0 %, limit 80 %)
       ok    also        session, breaker, present, in use, model, compaction,
                         snapshot
-    sent      only the new message; 139 bytes
-    cost      $0.00; 132 in (0% cached), 33 out; 0.1s
+    why       the session's file was gone; its snapshot was put in its place
+    sent      only the new message; 12 bytes
+    cost      $0.00; 58 in (0% cached), 33 out; 0.1s
     allowed   edit: may change files in the working folder
     session   5e551043-0000-4000-8000-000000000000
     next      resumes, unless something changes (rejoin explain tmqx --next)
@@ -130,7 +129,7 @@ fn first_use_on_a_terminal() {
     $ rejoin send -a demo --title 'another one, with a title that does not fit into
     this table' hi
     You said “hi”. Nothing came before it.
-    rejoin: started · wnly:2 · demo demo · 1 in (0% cached) 14 out · $0.00 · 0.1s
+    started · $0.00 · 0.1s · demo · wnly:2
     $
     "#);
     assert_snapshot!(seen("rejoin list"), @r#"

@@ -27,27 +27,37 @@ fn list() {
     assert_snapshot!(masked_json(&world, &first["conversations"]), @r#"
     [
       {
+        "activity": null,
         "agent": "demo",
         "archived": false,
+        "asks": null,
         "continue": "auto",
+        "cost_known": false,
         "cost_usd": 0.0,
         "created_at": "[time]",
+        "error": "unknown",
         "handle": "wnly",
         "id": "[id]",
         "key": null,
         "last_turn": {
           "agent": "demo",
+          "ended_at": "[time]",
           "reason": "session_missing",
+          "started_at": "[time]",
           "status": "failed",
           "summary": "rejoin: failed, unknown: failed to create directory `/world/home/.rejoin-demo/sessions`: Not a directory (os error 20) · wnly:3 kept, no tool ran · demo demo · rejoin explain wnly",
           "turn_id": "[id]",
           "verdict": "reseeded"
         },
+        "messages": 3,
         "parent_id": null,
         "permission": "edit",
         "scope": "full",
+        "seen": 0,
         "state": "idle",
         "title": "A title without end A title without end A title without end…",
+        "turns": 2,
+        "unread": false,
         "updated_at": "[time]",
         "workdir": "/world/work"
       }

@@ -116,3 +116,81 @@ fn looking_after_it() {
     assert_snapshot!("trust", piped(&world, &["trust"]));
     assert_snapshot!("trust_list", plain(&piped(&world, &["trust", "--list"])));
 }
+
+/// `--color` decides whatever stdout is; `auto` is the default.
+#[test]
+fn colours_are_as_chosen() {
+    let mut world = rejoin_testkit::World::new(env!("CARGO_BIN_EXE_rejoin"));
+    world.set("TERM", "xterm-256color");
+    world.run(&["send", "-k", "k", "-a", "demo", "UWORD1"]).ok();
+    let coloured = |args: &[&str]| {
+        let done = world.run(&[&["list"], args].concat()).ok();
+        done.stdout.contains("\x1b[")
+    };
+    assert!(!coloured(&[]) && !coloured(&["--color", "auto"]));
+    assert!(coloured(&["--color", "always"]));
+    assert!(!coloured(&["--color", "never"]));
+    let wrong = world.run(&["list", "--color", "purple"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+}
+
+/// `rejoin models`: those of recent turns, and those of the configuration.
+#[test]
+fn models_are_those_of_turns_and_configuration() {
+    let world = rejoin_testkit::World::new(env!("CARGO_BIN_EXE_rejoin"));
+    world.run(&["send", "-k", "k", "-a", "demo", "UWORD1"]).ok();
+    for (key, value) in [
+        ("agents.codex.model", "gpt-5.5"),
+        ("models.other.window", "50000"),
+    ] {
+        world.run(&["config", "set", key, value]).ok();
+    }
+    let models = world.run(&["models", "--json"]).ok().json();
+    let found: Vec<_> = (models["models"].as_array().unwrap().iter())
+        .map(|m| {
+            (
+                m["agent"].as_str(),
+                m["name"].as_str().unwrap(),
+                m["turns"].as_i64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (None, "other", 0),
+            (Some("codex"), "gpt-5.5", 0),
+            (Some("demo"), "demo", 1)
+        ]
+    );
+    let page = world.run(&["models", "-a", "codex"]).ok().stdout;
+    assert!(
+        page.contains("gpt-5.5") && page.contains("the default of the configuration"),
+        "{page}"
+    );
+    // As a shell completes them.
+    let mut asked = world.command(&["--", "rejoin", "send", "-m", ""]);
+    asked
+        .env("_REJOIN_COMPLETE", "fish")
+        .env("_CLAP_COMPLETE_INDEX", "3");
+    let offered = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+    assert!(
+        offered.contains("gpt-5.5\tcodex") && offered.contains("demo\tdemo"),
+        "{offered}"
+    );
+    for (words, expected) in [
+        (["send", "--permission", ""], "read-only"),
+        (["send", "-k", ""], "k\tUWORD1"),
+        (["config", "set", ""], "resume.breaker"),
+    ] {
+        let mut asked = world.command(&[&["--", "rejoin"], &words[..]].concat());
+        asked
+            .env("_REJOIN_COMPLETE", "fish")
+            .env("_CLAP_COMPLETE_INDEX", "3");
+        let offered = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+        assert!(
+            offered.lines().any(|line| line.starts_with(expected)),
+            "{words:?}: {offered}"
+        );
+    }
+}

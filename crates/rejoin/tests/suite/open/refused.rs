@@ -53,7 +53,7 @@ fn a_session_that_a_turn_could_not_resume() {
     assert_snapshot!(refused(&world, &["open", "k", "-a", "codex"]), @r#"
     exit 3, agent_missing
     error: codex is not installed: `codex` was not found; nothing was sent
-      try: npm install -g @openai/codex
+      try: rejoin send -a claude "…", or npm install -g @openai/codex
     "#);
     world.say(3, &["-a", "claude"]);
     world.without_snapshots();

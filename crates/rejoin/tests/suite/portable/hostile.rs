@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use rejoin_hub::{Clock, Hub, ImportWish};
+use rejoin_hub::{Clock, Hub, ImportOptions};
 use rejoin_store::{Store, check};
 use rejoin_testkit::World;
 use serde_json::{Value, json};
@@ -105,6 +105,18 @@ fn rows_that_say_what_they_must_not() {
         ("a place that is not next", b'M', "/seq", json!(2)),
         ("a place below the first", b'M', "/seq", json!(i64::MIN)),
         ("a queued message", b'M', "/state", json!("queued")),
+        (
+            "a message twice",
+            b'M',
+            "/id",
+            last(&whole, b'M')["id"].clone(),
+        ),
+        (
+            "a turn twice",
+            b'T',
+            "/id",
+            last(&whole, b'T')["id"].clone(),
+        ),
         ("a user with an agent", b'M', "/agent", json!("demo")),
         ("an origin of its own", b'M', "/origin", json!("elsewhere")),
         ("a running turn", b'T', "/status", json!("running")),
@@ -163,6 +175,13 @@ fn rows_that_say_what_they_must_not() {
         let edited = with(&whole, kind, |row| put(row, at, value.clone()));
         refused(&world, what, &edited, &[11]);
     }
+}
+
+/// The last row of a kind.
+fn last(whole: &[u8], kind: u8) -> Value {
+    let all = frames(whole);
+    let row = all.iter().rfind(|frame| frame.0 == kind).unwrap();
+    serde_json::from_slice(&row.1).unwrap()
 }
 
 fn put(row: &mut Value, at: &str, value: Value) {
@@ -338,7 +357,7 @@ async fn take(scratch: &Path, bytes: &[u8]) {
     let came = hub
         .import(
             &mut Cursor::new(bytes),
-            &ImportWish::into_folder("/".into()),
+            &ImportOptions::into_folder("/".into()),
         )
         .await;
     let filter = rejoin_store::ListFilter {
@@ -346,20 +365,24 @@ async fn take(scratch: &Path, bytes: &[u8]) {
         ..rejoin_store::ListFilter::default()
     };
     let mut read = hub.store.read().await.unwrap();
-    let all = read.list_conversations(&filter).await.unwrap();
+    let all = read.listing(&filter).await.unwrap();
     assert_eq!(all.len(), usize::from(came.is_ok()), "{came:?}");
     for conversation in all {
-        let span = rejoin_store::Span {
+        let span = rejoin_store::MessageRange {
             after: i64::MIN,
             before: i64::MAX,
-            end: rejoin_store::End::Oldest,
+            end: rejoin_store::RangeEnd::Oldest,
             removed: true,
         };
-        let _messages = read.messages_in(conversation.id, span, 1000).await.unwrap();
-        let _queued = read.messages_unplaced(conversation.id, true).await.unwrap();
-        let _turns = read.turns_of(conversation.id).await.unwrap();
-        let _pins = read.all_pins(conversation.id).await.unwrap();
-        for snapshot in read.snapshots_of(conversation.id).await.unwrap() {
+        let _messages = read
+            .pages()
+            .messages(conversation.id, span, 1000)
+            .await
+            .unwrap();
+        let _queued = read.pages().unplaced(conversation.id, true).await.unwrap();
+        let _turns = read.turns().of(conversation.id).await.unwrap();
+        let _pins = read.pins().all(conversation.id).await.unwrap();
+        for snapshot in read.snapshots().of(conversation.id).await.unwrap() {
             snapshot.manifest().unwrap();
         }
     }

@@ -69,6 +69,43 @@ fn a_turn_that_is_run_again() {
     }
 }
 
+/// The configured permission is the highest that an archive brings along.
+#[test]
+fn the_configured_permission() {
+    let world = demo(1);
+    let file = export(&world);
+    let mut other = World::new(REJOIN);
+    other.set("REJOIN_PERMISSION", "read-only");
+    import(&other, &file, &[]).ok();
+    assert_eq!(permission(&other), "read-only");
+    let mut bundled = World::new(REJOIN);
+    bundled.set("REJOIN_PERMISSION", "read-only");
+    let bundle = bundled.root().join("b.rejoin");
+    std::fs::copy(&file, &bundle).unwrap();
+    bundled
+        .run(&["send", "--bundle", path(&bundle), "more"])
+        .ok();
+    import(&bundled, &bundle, &["--permission", "full"]).ok();
+    assert_eq!(asked(&bundled)[1]["envelope"]["mode"], "read-only");
+}
+
+/// A message from elsewhere is text, also when it is sent again.
+#[test]
+fn a_raw_message() {
+    let world = demo(1);
+    let file = forged(&export(&world), b'T', |turn| {
+        turn["request"]["raw"] = json!(true);
+    });
+    let other = World::new(REJOIN);
+    import(&other, &file, &[]).ok();
+    other.run(&["retry", "k:1"]).ok();
+    assert!(
+        asked(&other)
+            .iter()
+            .all(|request| request["raw"] != json!(true))
+    );
+}
+
 /// A request that cannot be read asks for nothing.
 #[test]
 fn a_request_that_says_nonsense() {

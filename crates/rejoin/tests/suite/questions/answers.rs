@@ -1,7 +1,9 @@
 //! Which words are an answer, and whose counts.
 
-use rejoin_testkit::{Done, World};
-use serde_json::Value;
+use rejoin_testkit::{CLAUDE_NEW, Done, World, user};
+use serde_json::{Value, json};
+
+use crate::suite::conversation::ANTI_ECHO;
 
 use super::{REJOIN, answer, asking, asks, demo, ended, inbox, only, quiet};
 
@@ -155,4 +157,31 @@ fn without_a_person_it_is_denied_at_once() {
         assert_eq!(turn["denied"].as_array().unwrap().len(), 1, "{turn}");
     }
     quiet(&world);
+}
+
+/// the turn after a question is told that it was dealt with, and no other turn is.
+#[test]
+fn only_the_turn_after_a_question_has_a_notice_of_it() {
+    let Some(world) = World::claude(REJOIN, CLAUDE_NEW).map(asking) else {
+        return;
+    };
+    let notices = || {
+        let history = world.model.last().history().to_string();
+        history.matches(ANTI_ECHO).count()
+    };
+    let shell = json!({"name": "Bash", "input": {"command": "touch x", "description": "x"}});
+    world.say(1, &[]);
+    world.say(2, &[]);
+    assert_eq!(notices(), 0);
+    let script = json!([{"tools": [shell]}, {"text": "A-3"}]);
+    let text = format!("{} #j:{script}#", user(3));
+    asks(&world, &text, &["--permission", "ask"]);
+    assert_eq!(notices(), 0);
+    answer(&world, &["deny"]).ok();
+    ended(&world);
+    world.say(4, &[]);
+    assert_eq!(notices(), 1);
+    world.say(5, &[]);
+    world.say(6, &[]);
+    assert_eq!(notices(), 1);
 }

@@ -95,6 +95,12 @@ fn what_codex_wants_to_do_is_asked_for() {
     let input = asked(&turn, "apply_patch");
     assert_eq!(input["path"], patched.to_str().unwrap(), "{turn}");
     assert_eq!(input["changes"][0]["diff"], "x\n", "{turn}");
+    let diff = &only(&turn)["diff"][0];
+    assert_eq!(
+        (&diff["change"], &diff["hunks"][0]["lines"]),
+        (&json!("write"), &json!(["+x"])),
+        "{turn}"
+    );
     answer(&world, &["deny"]).ok();
     good(&ended(&world), "resumed", 1);
     assert!(!patched.exists());

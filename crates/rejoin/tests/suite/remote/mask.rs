@@ -3,13 +3,14 @@
 use serde_json::Value;
 
 /// Figures of time and of this machine.
-const FIGURES: [&str; 6] = [
+const FIGURES: [&str; 7] = [
     "duration_ms",
     "machine",
     "next_cursor",
     "started_at",
     "token",
     "used_at",
+    "as_of",
 ];
 
 /// The same text, without ids, handles, times and folders.

@@ -74,7 +74,7 @@ fn are_twenty_lines() {
         let text = std::fs::read_to_string(sample(name)).unwrap();
         assert!(text.lines().count() <= 22, "{name}");
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/daemon.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/embedding.md");
     let page = std::fs::read_to_string(page).unwrap();
     for name in ["chat.py", "chat.ts"] {
         assert!(page.contains(&format!("examples/daemon/{name}")), "{name}");

@@ -59,19 +59,19 @@ fn a_conversation() {
         let seen = daemon.get(&format!("/api/turns/{turn}")).ok();
         (seen["status"] == "succeeded").then_some(())
     });
-    // Nothing escalates yet: the chain of a turn is that turn, with its own cost.
-    let (alone, chain) = (
-        daemon.get(&format!("/api/turns/{turn}")).ok(),
-        daemon.get(&format!("/api/turns/{turn}/chain")).ok(),
-    );
-    assert_eq!(
-        chain,
-        json!({"turns": [alone], "cost_usd": alone["cost_usd"]})
-    );
+    // The chain of a turn that did not climb is that turn, with its own cost.
+    let alone = daemon.get(&format!("/api/turns/{turn}")).ok();
+    let chain = daemon.get(&format!("/api/turns/{turn}/chain")).ok();
+    assert!(alone["as_of"].is_number(), "{alone}");
+    let turns = chain["turns"].as_array().unwrap();
+    assert_eq!((turns.len(), &turns[0]["turn_id"]), (1, &json!(turn)));
+    assert_eq!(turns[0]["parent_turn_id"], Value::Null);
+    assert_eq!(chain["total_cost_usd"], alone["cost_usd"]);
+    assert_eq!(chain["cost_complete"], true);
     let described = daemon.get("/openapi.json").ok();
     assert_eq!(
         described["paths"]["/api/turns/{id}/chain"]["get"]["summary"],
-        "Show the chain of a turn: in this version the turn alone, because nothing escalates"
+        "Show the chain of a turn: the turns linked by climbs, root first"
     );
     let list = daemon.get("/api/conversations?limit=10").ok();
     assert_eq!(list["conversations"].as_array().unwrap().len(), 1);

@@ -26,7 +26,7 @@ fn reads(world: &World, daemon: Option<&Daemon>) {
         }
         let events = daemon.watch("/api/conversations/k/events", Some(0));
         let ended = events.until(|event| event.kind == "turn.ended");
-        assert_eq!(ended[0].kind, "turn.accepted");
+        assert_eq!(ended[0].kind, "conversation.created");
     }
     for args in [
         &["list"][..],

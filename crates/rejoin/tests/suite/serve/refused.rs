@@ -198,12 +198,12 @@ fn what_makes_no_sense() {
     400 the working folder /world/no/such/folder does not exist
     400 a key has 1 to 200 characters and no control characters
     400 name conversation_id or key, not both
-    400 no tiers are set up in this daemon
+    400 no tiers are configured
     400 max_cost_usd is an amount in dollars above 0
     400 the message contains a NUL character
-    400 the body is not what is expected here: invalid type: string "text", expected struct SendBody at line 1 column 6
+    400 the body is not what is expected here: invalid type: string "text", expected struct MessageRequest at line 1 column 6
     400 the body is not what is expected here: invalid type: integer `7`, expected a string at line 1 column 9
-    404 there is no agent `nobody`
+    404 there is no agent `nobody`; there are claude, codex, gemini, opencode, demo
     "#);
     assert_eq!(
         daemon.get("/api/conversations").ok()["conversations"],

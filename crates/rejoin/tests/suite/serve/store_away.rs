@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rejoin_testkit::{Daemon, Locked, PgServer, World, kill, wait_for};
+use rejoin_testkit::{Daemon, Locked, PgServer, World, stop, wait_for};
 use serde_json::{Value, json};
 
 use super::super::crashes::disk::Small;
@@ -24,11 +24,22 @@ fn turn(daemon: &Daemon, id: &str) -> Option<Value> {
 /// The turn, once it has ended.
 #[track_caller]
 fn ended(daemon: &Daemon, id: &str) -> Value {
-    wait_for("the turn to end", 60, || {
-        let turn = turn(daemon, id)?;
-        let status = turn["status"].as_str().unwrap();
-        (!["queued", "running", "waiting"].contains(&status)).then_some(turn)
-    })
+    let deadline = Instant::now() + Duration::from_secs(90);
+    loop {
+        let answer = daemon.get(&format!("/api/turns/{id}"));
+        let turn = (answer.status == 200).then(|| answer.json());
+        let status = turn.as_ref().and_then(|turn| turn["status"].as_str());
+        if status.is_some_and(|status| !["queued", "running", "waiting"].contains(&status)) {
+            return turn.unwrap();
+        }
+        let log = || daemon.log();
+        assert!(
+            Instant::now() < deadline,
+            "the turn does not end: {answer:?}\n{}",
+            log()
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[track_caller]
@@ -103,7 +114,7 @@ fn a_cancel_without_effect_is_refused() {
     started(&daemon, &id);
     // It does not hear that it is to end, and is killed after its grace period.
     let agent = |command: &str| command.contains("demo-agent");
-    kill(wait_for("the agent", 30, || world.pid_of(agent)), "STOP");
+    stop(wait_for("the agent", 30, || world.pid_of(agent)));
     let refused = daemon.post(&format!("/api/turns/{id}/cancel"), &json!({}));
     assert_eq!(refused.status, 503, "{refused:?}");
     let turn = ended(&daemon, &id);

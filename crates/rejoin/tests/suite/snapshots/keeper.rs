@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rejoin_core::{
     AgentName, ConversationId, FileMark, Folder, PermissionMode, Pin, PinId, PinState, Runtime,
-    Scope, ScopeValue, Seen, SessionId, Version,
+    Scope, ScopeValue, SeenPrefix, SessionId, Version,
 };
 use rejoin_hub::{Clock, Hub};
 use rejoin_runner::{Asks, Runner, RunnerConfig, marks, restore};
@@ -77,11 +77,11 @@ impl Keeper {
         let pin = pin(&self.home, mark, turns + 1);
         let mut tx = self.vault.store.begin().await.unwrap();
         if new {
-            tx.add_conversation(&conversation()).await.unwrap();
+            tx.conversations().add(&conversation()).await.unwrap();
             let c = conversation().id;
-            tx.add_confirmed_pin(c, &pin, 1).await.unwrap();
+            tx.pins().add_confirmed(c, &pin, 1).await.unwrap();
         }
-        assert!(tx.confirm_pin(&pin, 1).await.unwrap());
+        assert!(tx.pins().confirm(&pin, 1).await.unwrap());
         tx.commit().await.unwrap();
         self.pin = Some(pin);
     }
@@ -100,7 +100,7 @@ impl Keeper {
     pub(crate) async fn restore(&self, to: &Path) -> PathBuf {
         let newest = {
             let mut read = self.vault.store.read().await.unwrap();
-            let newest = read.snapshots_of_pin(pin_id(), 1).await.unwrap().pop();
+            let newest = read.snapshots().of_pin(pin_id(), 1).await.unwrap().pop();
             newest.unwrap()
         };
         let files = restore::written_to(&self.vault, &newest, to).await.unwrap();
@@ -139,7 +139,7 @@ fn pin(home: &Path, mark: FileMark, turns: u64) -> Pin {
         agent: agent(),
         session: SessionId::new(SESSION).unwrap(),
         state: PinState::Confirmed,
-        seen: Seen {
+        seen: SeenPrefix {
             summarised: 0,
             value: ScopeValue(value),
             messages: turns,

@@ -4,7 +4,8 @@
 use std::process::{Child, Command, Stdio};
 
 use rejoin_testkit::{
-    CLAUDE_325, CODEX_166, CODEX_TOOLS, Cli, Done, Model, Talk, World, kill, runs, user, wait_for,
+    CLAUDE_325, CODEX_166, CODEX_TOOLS, Cli, Done, Model, Talk, World, kill, runs, stop, user,
+    wait_for,
 };
 
 use super::REJOIN;
@@ -29,7 +30,7 @@ fn with_a_claude_that_stands_still() {
         |world, n| {
             let Sending { child, pid } = send(world, n);
             let deaf = move |world: &World| {
-                kill(world.cli().unwrap(), "STOP");
+                stop(world.cli().unwrap());
                 pid(world)
             };
             let pid = Box::new(deaf);

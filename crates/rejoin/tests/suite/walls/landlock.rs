@@ -15,7 +15,7 @@ const NOBODY: u32 = 65534;
 /// Gives a world to `nobody`, with a temporary folder of its own. None: the tests are not run by root,
 /// or this kernel has no Landlock, and they may be left out.
 #[track_caller]
-fn given_away(mut world: World) -> Option<World> {
+pub(super) fn given_away(mut world: World) -> Option<World> {
     if world.root().metadata().unwrap().uid() != 0 {
         left_out_without("only root can run rejoin as another user");
         return None;
@@ -72,11 +72,17 @@ fn run(world: &World, args: &[&str]) -> Done {
 }
 
 #[track_caller]
-fn turn(world: &World, args: &[&str]) -> Value {
+pub(super) fn turn(world: &World, args: &[&str]) -> Value {
     let done = run(world, &[&["send", "--json"], args].concat());
     let turn = done.json();
     assert_eq!(turn["status"], "succeeded", "{turn:#} {done:?}");
     turn
+}
+
+/// What a command of an agent printed.
+#[track_caller]
+pub(super) fn printed(world: &World, command: &str) -> String {
+    turn(world, &[command])["text"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -179,7 +185,7 @@ fn processes_outside_take_no_signals() {
 }
 
 /// The kernel knows the scope of signals (Landlock 6).
-fn signals_stay_inside() -> bool {
+pub(super) fn signals_stay_inside() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release
         .split(['.', '-'])

@@ -9,7 +9,7 @@ use super::{
 
 /// None: the tests are not run by root, and may be left out.
 #[track_caller]
-fn walled() -> Option<World> {
+pub(super) fn walled() -> Option<World> {
     let world = shell();
     if mechanism(&world).as_deref() == Some("namespace") {
         return Some(world);
