@@ -1,5 +1,5 @@
 //! The daemon at rest, beside others of its kind, and a turn through it beside one in a process of its
-//! own. `REJOIN_BENCH_PEERS=FOLDER cargo bench -p rejoin --bench daemon [-- ROUNDS]`, where FOLDER is one in
+//! own. `REJOIN_BENCH_PEERS=FOLDER cargo bench --profile dist -p rejoin --bench daemon [-- ROUNDS]`, where FOLDER is one in
 //! which `npm i --ignore-scripts @sandbox-agent/cli@0.4.2 @twsxtd/hapi@0.30.7` was run.
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
 //! The decision and the folding of a message into a scope value, in nanoseconds; and how the record
-//! of a long history is built. `cargo bench -p rejoin --bench decide`
+//! of a long history is built. `cargo bench --profile dist -p rejoin --bench decide`
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use rejoin_core::{
-    AgentName, Budget, Capability, EnvelopeFact, FileMark, Folder, FolderFact, HistoryFacts,
-    Message, MessageId, MessageState, Pin, PinFacts, PinId, PinState, Policy, Prefix, Request,
-    Role, Runtime, ScopeValue, Seen, SessionFact, SessionId, Situation, SnapshotFact,
+    AgentName, Budget, Capability, FileMark, Folder, FolderFact, HistoryFacts, Message, MessageId,
+    MessageState, PermissionsFact, Pin, PinFacts, PinId, PinState, Policy, Prefix, Request, Role,
+    Runtime, ScopeValue, SeenPrefix, SessionFact, SessionId, Situation, SnapshotFact,
     TranscriptBuilder, Version, decide,
 };
 
@@ -28,7 +28,7 @@ fn main() {
         agent: agent.clone(),
         session: SessionId::new("b731fd0c-68de-4452-a02a-ef7d040b8069").unwrap(),
         state: PinState::Confirmed,
-        seen: Seen {
+        seen: SeenPrefix {
             summarised: 0,
             value: ScopeValue::begin(None),
             messages: 1000,
@@ -72,12 +72,12 @@ fn main() {
             capability: Capability::Proven,
             model: Some("sonnet"),
             window: None,
-            envelope: EnvelopeFact::Expressible,
+            permissions: PermissionsFact::Expressible,
             pin: Some(PinFacts {
                 pin: &pin,
                 prefix: Prefix::Holds,
                 folder: FolderFact::Same,
-                provider_here: true,
+                has_provider: true,
                 session: SessionFact::Untouched,
                 snapshot: SnapshotFact::None,
                 elsewhere: false,

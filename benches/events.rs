@@ -1,5 +1,5 @@
 //! Events: how many a daemon commits in a second from 64 conversations at once, and what is left of that
-//! while 100 watchers catch up on 100,000. `cargo bench -p rejoin --bench events [-- ROUNDS]`
+//! while 100 watchers catch up on 100,000. `cargo bench --profile dist -p rejoin --bench events [-- ROUNDS]`
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,5 +1,5 @@
 //! A long conversation: 2,000 turns, 50 MB. What it takes to tell it again, to change its beginning,
-//! to search it. `cargo bench -p rejoin --bench history`
+//! to search it. `cargo bench --profile dist -p rejoin --bench history`
 //!
 //! Each row is measured in a process of its own, so that its memory is its own; the alternative, which
 //! loads everything, stands beside it.
@@ -18,7 +18,7 @@ use rejoin_core::{
     AgentName, Budget, ConversationId, MessageId, MessageState, PermissionMode, Role, Scope,
     TranscriptBuilder, TurnId,
 };
-use rejoin_hub::{Clock, Doing, Hub};
+use rejoin_hub::{ChangeMode, Clock, Hub};
 use rejoin_store::{HERE, NewConversation, NewMessage, Search, Store};
 
 const MESSAGES: u64 = 4_000;
@@ -78,20 +78,21 @@ async fn fill(path: &Path) {
     let hub = open(path).await;
     let mut tx = hub.store.begin().await.unwrap();
     let (c, agent) = (conversation(), agent());
-    tx.add_conversation(&NewConversation {
-        namespace: String::new(),
-        id: c,
-        key: None,
-        title: "long".into(),
-        agent: agent.clone(),
-        workdir: "/".into(),
-        permission: PermissionMode::Edit,
-        scope: Scope::Full,
-        parent: None,
-        now: 1,
-    })
-    .await
-    .unwrap();
+    tx.conversations()
+        .add(&NewConversation {
+            namespace: String::new(),
+            id: c,
+            key: None,
+            title: "long".into(),
+            agent: agent.clone(),
+            workdir: "/".into(),
+            permission: PermissionMode::Edit,
+            scope: Scope::Full,
+            parent: None,
+            now: 1,
+        })
+        .await
+        .unwrap();
     for n in 1..=MESSAGES {
         let by_agent = n % 2 == 0;
         let word = if by_agent { "harbour" } else { "river" };
@@ -117,7 +118,7 @@ async fn fill(path: &Path) {
             state: MessageState::Ok,
             now: 1,
         };
-        tx.add_placed(&new).await.unwrap();
+        tx.messages().add_placed(&new).await.unwrap();
     }
     tx.commit().await.unwrap();
     hub.store.close().await;
@@ -133,8 +134,8 @@ async fn measure(what: &str, path: &Path) {
         match what {
             "record" => {
                 let outlook = hub.outlook(c, Scope::Full, &agent(), None).await.unwrap();
-                let record = hub.record(c, &outlook, budget).await.unwrap();
-                std::hint::black_box(record);
+                let text = hub.transcript(c, &outlook, budget).await.unwrap();
+                std::hint::black_box(text);
             }
             "all" => {
                 let all = hub
@@ -142,6 +143,7 @@ async fn measure(what: &str, path: &Path) {
                     .read()
                     .await
                     .unwrap()
+                    .history()
                     .messages_between(c, 0, i64::MAX)
                     .await
                     .unwrap();
@@ -153,8 +155,8 @@ async fn measure(what: &str, path: &Path) {
             "edit" => {
                 let first = MessageId::from_parts(1, [1; 10]);
                 let text = format!("round {round}");
-                hub.edit(first, &text, Doing::Now).await.unwrap();
-                hub.undo(c, Doing::Now).await.unwrap();
+                hub.edit(first, &text, ChangeMode::Now).await.unwrap();
+                hub.undo(c, ChangeMode::Now).await.unwrap();
             }
             "search" => {
                 let search = Search {

@@ -1,5 +1,5 @@
 //! Cost that does not grow: commands and requests on stores of 100 to 100,000 conversations, and turns 10 to 10,000
-//! of one conversation. `cargo bench -p rejoin --bench scale [-- [--postgres] [SIZE…]]`
+//! of one conversation. `cargo bench --profile dist -p rejoin --bench scale [-- [--postgres] [SIZE…]]`
 //!
 //! For each: the median of the wall time, of the processor time, and the reads of the database file (by `strace`,
 //! where it is installed), of which a store with more in it must not need more.

@@ -1,5 +1,5 @@
 //! What it takes to keep a session and to get it back, beside what else could: gzip of the whole file,
-//! restic. `cargo bench -p rejoin --bench snapshots [-- ROUNDS]`
+//! restic. `cargo bench --profile dist -p rejoin --bench snapshots [-- ROUNDS]`
 //!
 //! The session is made: JSON lines as Claude Code writes them, of pieces of this repository. Every row's alternatives are measured in the same run, one after the other in each round.
 #![allow(
@@ -202,7 +202,7 @@ async fn alone(doing: &str, root: &Path) {
 /// Bytes of all chunks and manifests.
 async fn stored(keeper: &Keeper) -> u64 {
     let mut read = keeper.vault.store.read().await.unwrap();
-    let all = read.snapshots_after(None, 10_000).await.unwrap();
+    let all = read.snapshots().after(None, 10_000).await.unwrap();
     all.iter().map(|snapshot| snapshot.added).sum()
 }
 

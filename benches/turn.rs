@@ -1,5 +1,5 @@
 //! What rejoin adds to a turn: the bare CLI and `rejoin send`, interleaved in one run against the
-//! same model. `cargo bench -p rejoin --bench turn [-- ROUNDS]`
+//! same model. `cargo bench --profile dist -p rejoin --bench turn [-- ROUNDS]`
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,6 +25,7 @@ fn main() {
         claude(version, rounds);
     }
     version(rounds * 4);
+    prompt(rounds * 4);
     for n in [10, 400] {
         demo_at(n, rounds);
     }
@@ -153,6 +154,22 @@ fn held(world: &World, argv: &[String], stdin: &str) -> Duration {
         lines.for_each(drop);
         assert!(child.wait().unwrap().success());
     })
+}
+
+/// What a shell waits for before each of its lines.
+fn prompt(rounds: usize) {
+    let world = World::new(REJOIN);
+    world
+        .run(&["send", "-q", "-k", "k", "-a", "demo", "hello"])
+        .ok();
+    let pairs = (0..rounds).map(|_| {
+        let alone = bare(&world, &["/bin/true"], "");
+        (alone, timed(|| drop(world.run(&["prompt"]).ok())))
+    });
+    row(
+        "`rejoin prompt` (bare: /bin/true)",
+        &pairs.collect::<Vec<_>>(),
+    );
 }
 
 fn version(rounds: usize) {

@@ -1,5 +1,5 @@
 //! A turn in a process that stayed up, beside one in a new process, through the daemon, interleaved in
-//! one run against the same scripted model. `cargo bench -p rejoin --bench warm [-- ROUNDS]`
+//! one run against the same scripted model. `cargo bench --profile dist -p rejoin --bench warm [-- ROUNDS]`
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
