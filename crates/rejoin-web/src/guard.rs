@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use rejoin_core::PermissionMode;
+use rejoin_core::{PermissionMode, Tiers};
 use rejoin_errors::{CommandError, codes};
 use rejoin_hub::SessionAccess;
 use rejoin_store::TokenScope;
@@ -57,6 +57,18 @@ impl Caller {
             "the token `{}` may {}, and this needs {scope}",
             self.name, self.scope
         )))
+    }
+
+    /// Refuses tiers that a request brings along, unless the caller is the user of the daemon: the
+    /// operator's configuration decides how far the bearer of a token may climb (C-64).
+    pub(crate) fn may_define(&self, tiers: Option<&Tiers>) -> Result<()> {
+        if self.local || tiers.is_none() {
+            return Ok(());
+        }
+        let refusal = Refusal::forbidden(
+            "a token cannot define tiers; those of the daemon's configuration apply",
+        );
+        Err(refusal.try_this("GET /api/tiers"))
     }
 
     /// Returns the permission of a new conversation if the request names none: the configured one,

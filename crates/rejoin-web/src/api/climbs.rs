@@ -39,6 +39,7 @@ pub(super) async fn escalate(
     folders::allowed(&app, &caller, &found.workdir)?;
     let mut base = app.defaults.request.clone();
     base.roots = folders::roots(&app, &caller);
+    caller.may_define(asked.tiers.as_ref())?;
     let tiers = asked.tiers.as_ref().unwrap_or(&app.defaults.tiers);
     let view = hub.escalate(found.id, &asked, tiers, &base).await?;
     let status = match view.turn_id {

@@ -133,6 +133,7 @@ impl Sending<'_> {
             )
             .try_this("[notify] urls in the configuration"));
         }
+        caller.may_define(request.defaults.tiers.as_ref())?;
         let draft = Draft::new(request, &app.defaults, known)?;
         // The folder of a conversation may have been replaced since it was stored.
         let folder = folders::allowed(app, caller, &draft.folder())?;

@@ -177,6 +177,19 @@ fn http_escalates_shows_chains_and_holds() {
         "{}",
         high.json()
     );
+    // C-64: the bearer of a token does not bring a policy of its own.
+    let own = json!({"tiers": [{"name": "observe", "role": "x"}, {"name": "any", "role": "x"}], "hold": false});
+    let climb = json!({"tiers": own});
+    let send = json!({"key": "k", "text": "look", "tier": "any", "climb": true, "defaults": {"tiers": own}});
+    for (path, body) in [(path.as_str(), &climb), ("/api/send", &send)] {
+        let refused = daemon.call("POST", path, &[&header], Some(body));
+        assert_eq!(refused.status, 403, "{}", refused.json());
+        assert!(
+            (refused.json()["detail"].as_str().unwrap()).contains("cannot define tiers"),
+            "{}",
+            refused.json()
+        );
+    }
     assert_eq!(
         daemon
             .call("PUT", "/api/hold", &[&header], Some(&json!({"hold": true})))
