@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::frames::{ArchiveReader, Frame, Kind};
 use super::rows::{
-    AttemptRow, ChangeRow, ConversationRow, EpochRow, Header, MessageRow, PinRow, SnapshotRow,
-    Totals, TurnRow, VersionRow,
+    AttemptRow, ChainRow, ChangeRow, ConversationRow, EpochRow, Header, MessageRow, PinRow,
+    SnapshotRow, Totals, TurnRow, VersionRow,
 };
 use super::{BadArchive, damaged};
 use crate::chunks::LARGEST;
@@ -80,6 +80,7 @@ pub fn check(from: impl Read, place: i64) -> Result<Contents> {
         chunks: HashMap::new(),
         messages: HashSet::new(),
         turns: HashSet::new(),
+        climbed: HashSet::new(),
         pins: HashMap::new(),
         conversation: None,
         value: ScopeValue::begin(None),
@@ -104,6 +105,8 @@ struct Checking {
     chunks: HashMap<[u8; 32], u32>,
     messages: HashSet<MessageId>,
     turns: HashSet<TurnId>,
+    /// Turns from which a climb began.
+    climbed: HashSet<TurnId>,
     pins: HashMap<PinId, (AgentName, SessionId)>,
     conversation: Option<(ConversationRow, PermissionMode)>,
     value: ScopeValue,
@@ -258,9 +261,29 @@ impl Checking {
         if !row.request["model"].as_str().is_none_or(is_model) {
             return Err(damaged("a turn asked for a model that is none"));
         }
+        if let Some(chain) = &row.chain {
+            self.chain(row.id, chain)?;
+        }
         short(&row.saved, "a turn")?;
         short(&row.machine, "a turn")?;
         decided(row.verdict.as_deref(), row.reason.as_deref())
+    }
+
+    /// Checks the place of a turn in its chain: root and parent precede it, and no turn has two climbs.
+    fn chain(&mut self, turn: TurnId, chain: &ChainRow) -> Result<()> {
+        let follows = match chain.parent {
+            Some(parent) => {
+                parent != turn && self.turns.contains(&parent) && self.climbed.insert(parent)
+            }
+            None => chain.root == turn,
+        };
+        if !follows || !self.turns.contains(&chain.root) {
+            return Err(damaged("a chain of turns is out of order"));
+        }
+        for text in [&chain.tier, &chain.trigger].into_iter().flatten() {
+            short(text, "a chain of turns")?;
+        }
+        Ok(())
     }
 
     fn attempt(&mut self, row: &AttemptRow) -> Result<()> {

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::frames::{ArchiveWriter, Kind};
 use super::rows::{
-    AttemptRow, ChangeRow, ConversationRow, EpochRow, Header, MessageRow, PinRow, SnapshotRow,
-    Totals, TurnRow, VersionRow,
+    AttemptRow, ChainRow, ChangeRow, ConversationRow, EpochRow, Header, MessageRow, PinRow,
+    SnapshotRow, Totals, TurnRow, VersionRow,
 };
 use super::{ArchiveError, damaged};
 use crate::chunks::{ChunkList, ChunkRef};
@@ -102,8 +102,15 @@ impl Vault {
                 out.row(Kind::Version, &version).map_err(put)?;
             }
         }
-        for id in read.archived_turns(c).await? {
-            let (turn, attempts) = read.archived_turn(id).await?;
+        let turns = read.archived_turns(c).await?;
+        for &id in &turns {
+            let (mut turn, attempts) = read.archived_turn(id).await?;
+            // A turn whose chain is not in the archive as a whole is exported without it.
+            turn.chain = turn.chain.filter(|chain| {
+                let there = |turn: TurnId| turns.binary_search(&turn.uuid()).is_ok();
+                let first = chain.root.uuid() == id;
+                there(chain.root) && chain.parent.map_or(first, there)
+            });
             totals.turns += 1;
             out.row(Kind::Turn, &turn).map_err(put)?;
             for attempt in attempts {
@@ -342,6 +349,7 @@ impl Read {
             created_at: row.int("created_at")?,
             started_at: row.maybe_int("started_at")?,
             ended_at: row.maybe_int("ended_at")?,
+            chain: chain(&row)?,
         };
         let sql = "select * from attempts where turn_id = $1 order by n";
         let found = rows(self, sql, vals![id]).await?;
@@ -423,6 +431,20 @@ impl Read {
         let row = one(self, sql, vals![c.uuid()]).await?;
         Ok(row.map_or(Ok(0), |row| row.int("n"))? as u64)
     }
+}
+
+/// Returns the place of a turn in its chain.
+fn chain(row: &Row) -> Result<Option<ChainRow>> {
+    let Some(root) = row.maybe_id("chain_id")? else {
+        return Ok(None);
+    };
+    Ok(Some(ChainRow {
+        root: TurnId::from_uuid(root),
+        parent: row.maybe_id("parent_turn_id")?.map(TurnId::from_uuid),
+        tier: row.maybe_text("tier")?,
+        trigger: row.maybe_text("started_by")?,
+        escalation: row.maybe_json("escalation")?,
+    }))
 }
 
 fn agent(row: &Row) -> Result<AgentName> {

@@ -126,6 +126,20 @@ pub(super) struct TurnRow {
     pub(super) created_at: i64,
     pub(super) started_at: Option<i64>,
     pub(super) ended_at: Option<i64>,
+    /// Left out without a tier, so that earlier versions read the archive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) chain: Option<ChainRow>,
+}
+
+/// Place of a turn in a chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChainRow {
+    pub(super) root: TurnId,
+    pub(super) parent: Option<TurnId>,
+    pub(super) tier: Option<String>,
+    pub(super) trigger: Option<String>,
+    pub(super) escalation: Option<Value>,
 }
 
 /// Attempt of the preceding turn.

@@ -25,6 +25,13 @@ pub(super) fn request(mut request: Value, most: PermissionMode, workdir: &str) -
     request["workdir"] = workdir.into();
     // A user's own message may be meant for the CLI; one from elsewhere is text.
     request["raw"] = false.into();
+    if let Some(fields) = request.as_object_mut() {
+        // The tier of a turn contains the permissions of every tier that its retry or climb may use. The address
+        // for notifications is one that the other daemon allowed.
+        for field in ["tier", "notify_url"] {
+            fields.remove(field);
+        }
+    }
     request
 }
 

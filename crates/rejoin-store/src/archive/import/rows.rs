@@ -9,7 +9,7 @@ use super::super::ArchiveError;
 use super::super::check::said;
 use super::super::export::renamed;
 use super::super::rows::{
-    AttemptRow, ChangeRow, EpochRow, MessageRow, PinRow, SnapshotRow, TurnRow, VersionRow,
+    AttemptRow, ChainRow, ChangeRow, EpochRow, MessageRow, PinRow, SnapshotRow, TurnRow, VersionRow,
 };
 use super::{Putting, Result, permissions};
 use crate::db::{one, vals};
@@ -75,12 +75,14 @@ impl Putting<'_> {
         }
         let sql = "insert into turns (id, conversation_id, message_id, reply_id, agent, status, request, client_key, fence, cancel,
                 verdict, reason, record, model, usage, cost, context, denied, error, saved, machine, summary,
-                created_at, started_at, ended_at, namespace)
+                created_at, started_at, ended_at, tier, parent_turn_id, chain_id, started_by, escalation, namespace)
             values ($1, $2, $3, $4, $5, $6, $7, $8, 1, 0, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-                (select namespace from conversations where id = $2))
+                $24, $25, $26, $27, $28, (select namespace from conversations where id = $2))
             on conflict (id) do update set reply_id = excluded.reply_id, status = excluded.status
             where turns.conversation_id = excluded.conversation_id";
         let request = permissions::request(row.request, self.permission, &self.workdir);
+        let chain = row.chain.as_ref();
+        let escalation = chain.and_then(|chain| self.escalation(chain));
         let text = |value: Option<String>| value;
         let json = |value: Option<serde_json::Result<String>>| value.transpose();
         let values = vals![
@@ -107,12 +109,27 @@ impl Putting<'_> {
             row.created_at,
             row.started_at,
             row.ended_at,
+            chain.and_then(|chain| chain.tier.clone()),
+            chain.and_then(|chain| Some(self.id(chain.parent?.uuid()))),
+            chain.map(|chain| self.id(chain.root.uuid())),
+            chain.and_then(|chain| chain.trigger.clone()),
+            escalation.map(|it| it.to_string()),
         ];
         self.tx.must(sql, values, ELSEWHERE).await?;
         let sql = "delete from attempts where turn_id = $1";
         self.tx.run(sql, vals![id]).await?;
         self.turn = Some(id);
         Ok(())
+    }
+
+    /// Returns the stored request for a higher tier, with the id that its next turn has here.
+    fn escalation(&self, chain: &ChainRow) -> Option<Value> {
+        let mut escalation = chain.escalation.clone()?;
+        let next = escalation.get("turn_id").and_then(Value::as_str);
+        if let Some(next) = next.and_then(|text| Uuid::try_parse(text).ok()) {
+            escalation["turn_id"] = self.id(next).to_string().into();
+        }
+        Some(escalation)
     }
 
     pub(super) async fn attempt(&mut self, row: AttemptRow) -> Result<()> {

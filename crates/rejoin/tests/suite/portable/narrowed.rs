@@ -89,6 +89,32 @@ fn the_configured_permission() {
     assert_eq!(asked(&bundled)[1]["envelope"]["mode"], "read-only");
 }
 
+/// The tiers of an archive are history: neither a retry nor a climb uses their permissions.
+#[test]
+fn a_turn_of_a_tier() {
+    let world = demo(1);
+    let file = forged(&export(&world), b'T', |turn| {
+        let all = json!({"name": "all", "role": "x", "permission": "full"});
+        let id = turn["id"].clone();
+        turn["request"]["tier"] = json!({"name": "all", "tiers": {"tiers": [all]}, "climb": true});
+        turn["request"]["notify_url"] = json!("http://127.0.0.1:1/");
+        turn["chain"] = json!({"root": id, "parent": null, "tier": "all", "trigger": "user", "escalation": null});
+    });
+    let other = World::new(REJOIN);
+    import(&other, &file, &[]).ok();
+    let chain = other.run(&["chain", "k", "--json"]).ok().json();
+    assert_eq!(chain["turns"][0]["tier"], "all");
+    let again = other.run(&["retry", "k:1", "--json"]).ok().json();
+    assert_eq!(again["tier"], Value::Null);
+    for request in asked(&other) {
+        assert_eq!(request["envelope"]["mode"], "edit");
+        assert_eq!(request.get("tier"), None);
+        assert_eq!(request.get("notify_url"), None);
+    }
+    let climb = other.run(&["escalate", "k"]);
+    assert_eq!(climb.code, 5, "{climb:?}");
+}
+
 /// A message from elsewhere is text, also when it is sent again.
 #[test]
 fn a_raw_message() {

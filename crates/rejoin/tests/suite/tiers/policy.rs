@@ -223,6 +223,19 @@ fn chains_outlive_forks_and_end_with_their_conversation() {
         text.contains("observe") && text.contains("remediate") && text.contains("total $"),
         "{text}"
     );
+    let file = world.root().join("k.rejoin");
+    let file = file.to_str().unwrap();
+    world.run(&["export", "k", "-o", file]).ok();
+    world.run(&["import", file, "--as-copy", "-k", "copy"]).ok();
+    let copy = world.run(&["chain", "copy", "--json"]).ok().json();
+    let (copied, first) = (&copy["turns"], &chain["turns"]);
+    assert_eq!(
+        copied.as_array().unwrap().len(),
+        first.as_array().unwrap().len()
+    );
+    assert_eq!(copied[1]["parent_turn_id"], copied[0]["turn_id"]);
+    assert_ne!(copied[0]["turn_id"], first[0]["turn_id"]);
+    assert_eq!(copied[1]["trigger"], first[1]["trigger"]);
     world.run(&["delete", "k", "--yes"]).ok();
     assert_eq!(world.run(&["chain", id]).code, 3);
 }
