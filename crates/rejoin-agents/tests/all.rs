@@ -61,3 +61,5 @@ fn did(note: &rejoin_core::ToolNote) -> String {
     let end = if note.finished { "" } else { ", no end" };
     format!("did {} {}{changed}{end}", note.tool, note.subject)
 }
+#[path = "all/unknown_tools.rs"]
+mod unknown_tools;

@@ -76,7 +76,7 @@ const WITHOUT: &str = "REJOIN_TEST_WITHOUT_WALLS";
 /// Fails the test for want of something, unless [`WITHOUT`] is set.
 #[track_caller]
 #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
-fn left_out_without(missing: &str) {
+pub(super) fn left_out_without(missing: &str) {
     let allowed = std::env::var(WITHOUT).is_ok_and(|value| value == "1");
     assert!(
         allowed,

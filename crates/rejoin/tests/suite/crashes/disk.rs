@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::REJOIN;
 use crate::suite::errors::turns::told;
+use crate::suite::walls::left_out_without;
 
 /// A small file system of its own; only root can make one.
 pub(crate) struct Small(PathBuf);
@@ -33,10 +34,7 @@ impl Small {
             at,
         );
         if !mounted {
-            #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-            {
-                eprintln!("SKIPPED: no tmpfs can be mounted here (it takes root)");
-            }
+            left_out_without("no tmpfs can be mounted here (it takes root)");
             return None;
         }
         Some(Self(at.to_owned()))
