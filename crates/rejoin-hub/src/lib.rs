@@ -70,6 +70,7 @@ mod request;
 mod resolve;
 mod row;
 mod search;
+mod session_view;
 mod shares;
 mod snapshots;
 mod tokens;
@@ -116,6 +117,7 @@ pub use request::{IfBusy, TierTurn, TurnFlags, TurnRequest, check_model};
 pub use resolve::{NameKind, NamedConversation, NamedMessage, NamedView, PlaceView};
 pub use row::CountsView;
 pub use search::{HitView, HitsView, SearchQuery};
+pub use session_view::SessionView;
 pub use shares::{ShareRequest, ShareView, SharedMessage, SharedView, SharesView};
 pub use snapshots::{FAILED, LOCAL_ONLY, STORED, SnapshotOffers};
 pub use tokens::{NewTokenView, TokenRequest, TokenView};
@@ -123,7 +125,7 @@ pub use turn_changes::{DiffLine, FileChangeView, HunkView, TurnChangesView};
 pub use turn_events::{TurnEventsQuery, TurnEventsView};
 pub use view::{
     ActivityView, AsksView, AttemptView, ConversationView, ErrorView, LastTurnView, MessageView,
-    SessionView, TurnView, VersionView,
+    TurnView, VersionView,
 };
 
 /// Owner of the state. Cheap to clone.

@@ -15,6 +15,8 @@ use crate::view::ConversationView;
 const MOST: i64 = 1000;
 /// Number of messages that a search examines.
 const HITS: i64 = 200;
+/// Number of conversations that a filter by title examines for one page of the list.
+const EXAMINED: usize = 10_000;
 
 /// Options of a new conversation.
 #[derive(Debug, Clone)]
@@ -40,6 +42,10 @@ pub struct ListQuery {
     pub limit: i64,
     /// Restricts the list to conversations whose messages contain this text.
     pub words: Option<String>,
+    /// Restricts the list to titles that contain this text, in any case.
+    pub title: Option<String>,
+    /// Restricts the list to conversations used at this time or later (microseconds since 1970).
+    pub since: Option<i64>,
     /// True to add the number of conversations by state.
     pub counts: bool,
 }
@@ -154,23 +160,54 @@ impl Hub {
         read: &mut Read,
         query: &ListQuery,
     ) -> Result<(Vec<Conversation>, Option<String>)> {
-        let limit = query.limit.clamp(1, MOST);
-        let filter = ListFilter {
+        let limit = query.limit.clamp(1, MOST) as usize;
+        let title = query.title.as_ref().map(|title| title.to_lowercase());
+        let fits = |c: &Conversation| {
+            (title.as_ref()).is_none_or(|title| c.title.to_lowercase().contains(title))
+        };
+        // One more, to find out if there is a next page.
+        let step = if title.is_some() {
+            MOST as usize
+        } else {
+            limit + 1
+        };
+        let mut filter = ListFilter {
             namespace: self.namespace.to_string(),
             workdir: query.workdir.clone(),
             agent: query.agent.clone(),
             state: query.state.clone(),
             archived: query.archived,
             after: query.cursor.as_deref().map(cursor).transpose()?,
-            // One more, to find out if there is a next page.
-            limit: limit + 1,
+            limit: step as i64,
         };
-        let mut page = read.listing(&filter).await?;
-        let more = page.len() as i64 > limit;
-        page.truncate(limit as usize);
-        let last = page.last().filter(|_| more);
-        let next = last.map(|c| format!("{}.{}", c.updated_at, c.id));
-        Ok((page, next))
+        let (mut page, mut examined) = (vec![], 0);
+        loop {
+            let found = read.listing(&filter).await?;
+            let more = found.len() == step;
+            for conversation in found {
+                // Newest first: only older ones follow.
+                if query
+                    .since
+                    .is_some_and(|since| conversation.updated_at < since)
+                {
+                    return Ok((page, None));
+                }
+                if page.len() == limit {
+                    return Ok((page, filter.after.map(next_cursor)));
+                }
+                filter.after = Some((conversation.updated_at, conversation.id));
+                examined += 1;
+                if fits(&conversation) {
+                    page.push(conversation);
+                }
+            }
+            if !more {
+                return Ok((page, None));
+            }
+            if examined >= EXAMINED {
+                return Ok((page, filter.after.map(next_cursor)));
+            }
+        }
     }
 
     /// Returns the conversations whose messages contain this text, best match first.
@@ -200,6 +237,10 @@ impl Hub {
         }
         Ok(found)
     }
+}
+
+fn next_cursor((at, id): (i64, ConversationId)) -> String {
+    format!("{at}.{id}")
 }
 
 fn cursor(text: &str) -> Result<(i64, ConversationId)> {

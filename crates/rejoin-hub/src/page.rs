@@ -8,10 +8,8 @@ use crate::Hub;
 use crate::clock::rfc3339;
 use crate::error::Result;
 use crate::row::conversation_view;
-use crate::view::{
-    ConversationView, MessageView, SessionView, TurnView, VersionView, message_view, session_views,
-    turn_view,
-};
+use crate::session_view::{SessionView, session_views};
+use crate::view::{ConversationView, MessageView, TurnView, VersionView, message_view, turn_view};
 
 /// Maximum number of messages per page.
 pub const LARGEST_PAGE: i64 = 1000;

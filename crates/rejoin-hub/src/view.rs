@@ -251,18 +251,6 @@ pub struct VersionView {
     pub replaced_at: String,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct SessionView {
-    pub agent: String,
-    pub session_id: String,
-    pub state: String,
-    pub why: Option<String>,
-    pub seen_message_id: Option<MessageId>,
-    pub epoch: i64,
-    pub machine: Option<String>,
-}
-
 impl TurnView {
     /// Returns true if the turn has ended and cannot change any more.
     pub fn ended(&self) -> bool {
@@ -316,32 +304,6 @@ impl Hub {
         let mut read = self.store.read().await?;
         conversation_view(&mut read, c).await
     }
-
-    pub async fn session_views(&self, c: ConversationId) -> Result<Vec<SessionView>> {
-        let mut read = self.store.read().await?;
-        session_views(&mut read, c).await
-    }
-}
-
-pub(crate) async fn session_views(read: &mut Read, c: ConversationId) -> Result<Vec<SessionView>> {
-    let mut views = vec![];
-    for stored in read.pins().all(c).await? {
-        let (state, why) = match &stored.state {
-            rejoin_core::PinState::Open(_) => ("open", None),
-            rejoin_core::PinState::Confirmed => ("confirmed", None),
-            rejoin_core::PinState::Retired(why) => ("retired", Some(why.clone())),
-        };
-        views.push(SessionView {
-            epoch: read.binaries().epoch(c, &stored.agent).await?,
-            agent: stored.agent.to_string(),
-            session_id: stored.session.to_string(),
-            state: state.into(),
-            why,
-            seen_message_id: stored.pin.as_ref().and_then(|p| p.seen.last),
-            machine: stored.pin.map(|p| p.machine),
-        });
-    }
-    Ok(views)
 }
 
 pub(crate) fn message_view(stored: StoredMessage) -> MessageView {

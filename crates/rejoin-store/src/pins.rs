@@ -295,6 +295,13 @@ impl<C: Ask> Pins<'_, C> {
         pin_of_session(self.0, agent, session).await
     }
 
+    /// Lists the newest sessions of a conversation, of all agents.
+    pub async fn newest(&mut self, c: ConversationId, limit: i64) -> Result<Vec<StoredPin>> {
+        let sql = "select * from pins where conversation_id = $1 order by id desc limit $2";
+        let found = rows(self.0, sql, vals![c.uuid(), limit]).await?;
+        found.iter().map(read).collect()
+    }
+
     pub async fn all(&mut self, c: ConversationId) -> Result<Vec<StoredPin>> {
         let sql = "select * from pins where conversation_id = $1 order by id desc";
         rows(self.0, sql, vals![c.uuid()])

@@ -8,7 +8,7 @@ use rejoin_core::{AgentName, ConversationId, TurnId};
 use rejoin_hub::{
     CostsQuery, CostsView, ExplainView, HitsView, InboxDocument, LinkView, ListQuery, ListView,
     NameKind, NamedView, NewTokenView, PageRequest, SearchQuery, SessionAccess, TokenRequest,
-    TokenView, TurnView, WholeView,
+    TokenView, TurnView, WholeView, rfc3339,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -127,6 +127,8 @@ impl HubClient<'_> {
                     .with("state", wish.state.clone())
                     .with("cursor", wish.cursor.clone())
                     .with("q", wish.words.clone())
+                    .with("title", wish.title.clone())
+                    .with("since", wish.since.map(rfc3339))
                     .with("limit", wish.limit.to_string())
                     .if_so("counts", wish.counts)
                     .if_so("archived", wish.archived);

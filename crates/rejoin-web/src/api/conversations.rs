@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use rejoin_hub::{
-    ConversationView, CreateRequest, ListQuery, ListView, PageRequest, WholeView, fields,
+    ConversationView, CreateRequest, ListQuery, ListView, PageRequest, WholeView, fields, micros_of,
 };
 use rejoin_runner::inspect;
 use serde::Deserialize;
@@ -105,6 +105,11 @@ pub(super) struct Listing {
     state: Option<String>,
     /// Only those of this folder.
     workdir: Option<String>,
+    /// Only those whose title contains this text. A page without results may have a `next_cursor`: the newest 10,000
+    /// conversations after the cursor are examined.
+    title: Option<String>,
+    /// Only those used at this time or later (RFC 3339).
+    since: Option<String>,
     /// List archived conversations instead of the others.
     #[serde(default)]
     archived: bool,
@@ -136,7 +141,16 @@ pub(super) async fn list(
             "state is one of idle, queued, running, waiting",
         ));
     }
+    let since = match &listing.since {
+        Some(text) => Some(
+            micros_of(text)
+                .ok_or_else(|| Refusal::usage("since is a time like 2026-11-15T14:31:00Z"))?,
+        ),
+        None => None,
+    };
     let query = ListQuery {
+        title: listing.title.filter(|title| !title.trim().is_empty()),
+        since,
         workdir: listing.workdir,
         agent: listing.agent,
         state: listing.state,

@@ -1,7 +1,7 @@
 //! `rejoin list`
 
 use clap::Args;
-use rejoin_hub::{ConversationView, ListQuery, ListView, NameKind, micros_of};
+use rejoin_hub::{ConversationView, ListQuery, ListView, NameKind};
 
 use crate::cli::command::{Help, Run, Task};
 use crate::cli::costs::parse_back;
@@ -34,6 +34,9 @@ pub(crate) struct ListArgs {
     /// Only conversations used since, e.g. 24h, 7d
     #[arg(long, value_name = "TIME", value_parser = parse_back)]
     since: Option<i64>,
+    /// Only conversations whose title contains this
+    #[arg(long, value_name = "TITLE")]
+    title: Option<String>,
     /// Only the conversation with this key
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
@@ -60,7 +63,9 @@ impl Run for ListArgs {
 
 async fn run(hub: HubClient<'_>, args: &ListArgs) -> Result<u8> {
     let limit = args.n.clamp(1, 1000);
-    let wish = ListQuery {
+    let query = ListQuery {
+        title: args.title.clone(),
+        since: (args.since).map(|back| rejoin_hub::Clock.now().saturating_sub(back)),
         workdir: if args.here { hub.folder()? } else { None },
         agent: args.agent.clone(),
         state: args.state.clone(),
@@ -71,20 +76,10 @@ async fn run(hub: HubClient<'_>, args: &ListArgs) -> Result<u8> {
         counts: args.counts,
     };
     let out = hub.out();
-    let mut page = match &args.key {
+    let page = match &args.key {
         Some(key) => with_key(hub, key).await?,
-        None => hub.list(&wish).await?,
+        None => hub.list(&query).await?,
     };
-    if let Some(back) = args.since {
-        let since = rejoin_hub::Clock.now().saturating_sub(back);
-        let used = |c: &ConversationView| micros_of(&c.updated_at).is_some_and(|at| at >= since);
-        let before = page.conversations.len();
-        page.conversations.retain(used);
-        // Newest first: the pages after an older one hold older ones only.
-        if page.conversations.len() < before {
-            page.next_cursor = None;
-        }
-    }
     if out.json {
         out.json(&page);
         return Ok(0);
@@ -166,6 +161,7 @@ fn nothing(args: &ListArgs) -> String {
         || args.cursor.is_some()
         || args.since.is_some()
         || args.key.is_some()
+        || args.title.is_some()
     {
         "no such conversation; try: rejoin list".into()
     } else if args.here {

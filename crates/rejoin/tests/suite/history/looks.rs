@@ -80,6 +80,41 @@ fn changes_say_whom_they_affect() {
     );
 }
 
+/// `list --title` finds a part of a title in any case, page by page.
+#[test]
+fn a_list_is_filtered_by_title() {
+    let world = rejoin_testkit::World::new(env!("CARGO_BIN_EXE_rejoin"));
+    for (key, title) in [
+        ("one", "The Port is busy"),
+        ("two", "other"),
+        ("three", "which port?"),
+    ] {
+        let send = ["send", "-k", key, "--title", title, "-a", "demo", "UWORD1"];
+        world.run(&send).ok();
+    }
+    let page = |args: &[&str]| {
+        let all = [&["list", "--json", "--title", "PORT"], args].concat();
+        let list = world.run(&all).ok().json();
+        let rows = list["conversations"].as_array().unwrap().iter();
+        let keys: Vec<_> = rows
+            .map(|c| c["key"].as_str().unwrap().to_owned())
+            .collect();
+        (keys, list["next_cursor"].as_str().map(str::to_owned))
+    };
+    assert_eq!(
+        page(&[]),
+        (vec!["three".to_owned(), "one".to_owned()], None)
+    );
+    let (first, cursor) = page(&["-n", "1"]);
+    assert_eq!(first, ["three"]);
+    assert_eq!(
+        page(&["--cursor", &cursor.unwrap()]),
+        (vec!["one".to_owned()], None)
+    );
+    let none = world.run(&["list", "--title", "nothing"]).ok();
+    assert!(none.stderr.contains("no such conversation"), "{none:?}");
+}
+
 /// `list --since` and `--key`.
 #[test]
 fn a_list_is_filtered_by_time_and_key() {
