@@ -74,9 +74,10 @@ pub(super) fn with_candidates(command: Command) -> Command {
             .and_then(|names| names.first())
             .map(ToString::to_string);
         match name.as_deref() {
-            Some("CONV" | "TURN" | "MESSAGE" | "FROM" | "INTO") => {
+            Some("CONV" | "FROM" | "INTO") => {
                 arg.add(ArgValueCandidates::new(offers::conversations))
             }
+            Some("TURN" | "MESSAGE") => arg.add(ArgValueCompleter::new(offers::messages)),
             Some("AGENT") => arg.add(ArgValueCandidates::new(offers::agents)),
             Some("MODE") => arg.add(ArgValueCandidates::new(offers::modes)),
             _ if arg.get_id() == "model" => arg.add(ArgValueCandidates::new(offers::models)),

@@ -35,14 +35,28 @@ pub(super) fn dressed(command: Command) -> Command {
 fn of_a_command(command: Command) -> Command {
     let has_own = command.has_subcommands();
     let command = super::completions::with_candidates(command);
+    let command = command.mut_args(|arg| {
+        let rare = arg.is_hide_short_help_set() && !every_option();
+        arg.hide_short_help(rare)
+    });
     if has_own {
         return command
             .disable_help_subcommand(true)
             .mut_subcommands(of_a_command);
     }
     let examples = command.get_after_help().map(|text| format!("{text}\n\n"));
-    let after = format!("{}{EVERYWHERE}", examples.unwrap_or_default());
+    let rare = command.get_arguments().any(Arg::is_hide_short_help_set);
+    let more = if rare { "; all options: --help" } else { "" };
+    let after = format!("{}{EVERYWHERE}{more}", examples.unwrap_or_default());
     command.after_help(after).help_template(OF_A_COMMAND)
+}
+
+/// Returns true if the command line asks for every option. `-h` leaves out the rare ones.
+fn every_option() -> bool {
+    let words = std::env::args_os().skip(1);
+    words
+        .take_while(|word| word != "--")
+        .any(|word| word == "--help")
 }
 
 fn page() -> String {

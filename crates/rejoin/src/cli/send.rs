@@ -48,7 +48,7 @@ const UNSAVED: u8 = 10;
 /// which says how the conversation was continued, goes to stderr.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin send \"fix the failing test\"\n  rejoin send -c last \"and the other one\"\n  git diff | rejoin send -k review-42 \"review this\""
+    after_help = "Examples:\n  rejoin send \"fix the failing test\"\n  git diff | rejoin send -k review-42 \"review this\""
 )]
 pub(crate) struct SendArgs {
     /// Continue this one: handle, id, key, or `last`
@@ -63,10 +63,10 @@ pub(crate) struct SendArgs {
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
     /// Title of a new conversation
-    #[arg(long, value_name = "TITLE")]
+    #[arg(long, value_name = "TITLE", hide_short_help = true)]
     title: Option<String>,
     /// Store the conversation in this file only
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "detach"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "detach"], hide_short_help = true)]
     pub(super) bundle: Option<PathBuf>,
     #[command(flatten)]
     turn: TurnArgs,
@@ -117,67 +117,82 @@ struct TurnArgs {
     #[arg(long, value_name = "MODE")]
     permission: Option<PermissionMode>,
     /// Allow exactly these tools
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     tools: Option<Vec<String>>,
     /// Deny these tools
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     deny_tools: Option<Vec<String>>,
     /// Run a turn of this tier of the configuration
-    #[arg(long, value_name = "TIER", conflicts_with_all = ["model", "permission", "tools", "deny_tools"])]
+    #[arg(long, value_name = "TIER", conflicts_with_all = ["model", "permission", "tools", "deny_tools"], hide_short_help = true)]
     tier: Option<String>,
     /// Climb to higher tiers by policy while it asks
-    #[arg(long, requires = "tier", conflicts_with = "detach")]
+    #[arg(
+        long,
+        requires = "tier",
+        conflicts_with = "detach",
+        hide_short_help = true
+    )]
     climb: bool,
     /// Start a new session with the transcript
     #[arg(long)]
     fresh_session: bool,
     /// Refuse if the session cannot be resumed
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_reseed: bool,
     /// Resume the session in another folder
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     relocate: bool,
     /// Let the CLI interpret /commands and @files
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     raw: bool,
     /// Stop the turn after this time, e.g. 90s, 10m
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, hide_short_help = true)]
     timeout: Option<Duration>,
     /// Stop the turn if it is silent this long, or never
-    #[arg(long, value_name = "TIME", value_parser = parse_idle)]
+    #[arg(long, value_name = "TIME", value_parser = parse_idle, hide_short_help = true)]
     idle_timeout: Option<Duration>,
     /// Stop the turn at this cost, e.g. 0.5
-    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars, hide_short_help = true)]
     max_cost: Option<Micros>,
     /// Standing instructions; re-sent when they change
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     instructions: Option<String>,
     /// Post the result to this URL (daemon only)
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     notify_url: Option<String>,
     /// Add a text file to the message (may be repeated)
     #[arg(long, value_name = "F")]
     file: Vec<PathBuf>,
     /// If another turn is running
-    #[arg(long, value_parser = if_busy(), default_value = "wait")]
+    #[arg(long, value_parser = if_busy(), default_value = "wait", hide_short_help = true)]
     if_busy: IfBusy,
     /// Send at most once, even if repeated
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", hide_short_help = true)]
     idempotency_key: Option<String>,
     /// Exit with 10 if the session could not be saved
-    #[arg(long, conflicts_with = "detach")]
+    #[arg(long, conflicts_with = "detach", hide_short_help = true)]
     must_save: bool,
     /// Confirm a conversation with continue=ask
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     confirm: bool,
     /// Keep background processes until `cancel`
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     keep_background: bool,
     /// Return at once; the turn runs in the background
     #[arg(long, conflicts_with = "stream")]
     detach: bool,
     /// Print events as JSON lines as they happen
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     stream: bool,
     /// The message; `-` or none: stdin, or your $EDITOR
     #[arg(value_name = "PROMPT")]

@@ -10,7 +10,7 @@ use rejoin_testkit::World;
 use super::terminal::world;
 
 fn help(world: &World, command: &[&str]) -> String {
-    let done = world.run(&[command, &["--help"]].concat()).ok();
+    let done = world.run(&[command, &["-h"]].concat()).ok();
     assert_eq!(done.stderr, "");
     assert!(
         done.stdout.lines().all(|line| line.chars().count() <= 80),
@@ -18,8 +18,7 @@ fn help(world: &World, command: &[&str]) -> String {
         done.stdout
     );
     let lines = done.stdout.lines().count();
-    let long = ["send", "reply"].contains(&command.first().copied().unwrap_or(""));
-    assert!(long || lines < 24, "{lines} lines: {}", done.stdout);
+    assert!(lines < 24, "{lines} lines: {}", done.stdout);
     done.stdout
 }
 
@@ -68,43 +67,21 @@ fn talk() {
       [PROMPT]  The message; `-` or none: stdin, or your $EDITOR
 
     Options:
-      -c, --conversation <CONV>    Continue this one: handle, id, key, or `last`
-      -k, --key <KEY>              Continue the one with this key, or start it
-          --title <TITLE>          Title of a new conversation
-          --bundle <FILE>          Store the conversation in this file only
-      -a, --agent <AGENT>          Agent; default: the agent of the newest turn
-      -w, --workdir <DIR>          Working folder; default: the conversation's
-      -m, --model <MODEL>          Model
-          --permission <MODE>      Permissions: read-only, edit, full, ask
-          --tools <A,B>            Allow exactly these tools
-          --deny-tools <A,B>       Deny these tools
-          --tier <TIER>            Run a turn of this tier of the configuration
-          --climb                  Climb to higher tiers by policy while it asks
-          --fresh-session          Start a new session with the transcript
-          --no-reseed              Refuse if the session cannot be resumed
-          --relocate               Resume the session in another folder
-          --raw                    Let the CLI interpret /commands and @files
-          --timeout <TIME>         Stop the turn after this time, e.g. 90s, 10m
-          --idle-timeout <TIME>    Stop the turn if it is silent this long, or never
-          --max-cost <USD>         Stop the turn at this cost, e.g. 0.5
-          --instructions <TEXT>    Standing instructions; re-sent when they change
-          --notify-url <URL>       Post the result to this URL (daemon only)
-          --file <F>               Add a text file to the message (may be repeated)
-          --if-busy <IF_BUSY>      If another turn is running [default: wait]
-                                   [possible values: wait, fail]
-          --idempotency-key <KEY>  Send at most once, even if repeated
-          --must-save              Exit with 10 if the session could not be saved
-          --confirm                Confirm a conversation with continue=ask
-          --keep-background        Keep background processes until `cancel`
-          --detach                 Return at once; the turn runs in the background
-          --stream                 Print events as JSON lines as they happen
+      -c, --conversation <CONV>  Continue this one: handle, id, key, or `last`
+      -k, --key <KEY>            Continue the one with this key, or start it
+      -a, --agent <AGENT>        Agent; default: the agent of the newest turn
+      -w, --workdir <DIR>        Working folder; default: the conversation's
+      -m, --model <MODEL>        Model
+          --permission <MODE>    Permissions: read-only, edit, full, ask
+          --fresh-session        Start a new session with the transcript
+          --file <F>             Add a text file to the message (may be repeated)
+          --detach               Return at once; the turn runs in the background
 
     Examples:
       rejoin send "fix the failing test"
-      rejoin send -c last "and the other one"
       git diff | rejoin send -k review-42 "review this"
 
-    Everywhere: --json, -q, --config FILE, -h
+    Everywhere: --json, -q, --config FILE, -h; all options: --help
     "#);
     assert_snapshot!(help(&world, &["open"]), @r"
     Continue a conversation in the agent's own terminal interface
@@ -209,6 +186,25 @@ fn talk() {
     );
 }
 
+/// `-h` leaves out rare options and says how to see them.
+#[test]
+fn every_option_is_listed_on_request() {
+    let world = world();
+    for (command, rare) in [
+        ("send", "--idempotency-key"),
+        ("reply", "--must-save"),
+        ("explain", "--permission"),
+    ] {
+        let short = help(&world, &[command]);
+        assert!(
+            !short.contains(rare) && short.contains("all options: --help"),
+            "{short}"
+        );
+        let all = world.run(&[command, "--help"]).ok().stdout;
+        assert!(all.contains(rare) && !all.contains("all options"), "{all}");
+    }
+}
+
 #[test]
 fn look_and_change() {
     let world = world();
@@ -224,6 +220,7 @@ fn look_and_change() {
           --agent <AGENT>    Only if this agent answered the newest turn
           --archived         List archived conversations
           --since <TIME>     Only conversations used since, e.g. 24h, 7d
+          --title <TITLE>    Only conversations whose title contains this
       -k, --key <KEY>        Only the conversation with this key
           --counts           With --json: add the number of conversations by state
       -n <N>                 Maximum number of results [default: 20]
@@ -282,7 +279,7 @@ fn look_and_change() {
       rejoin explain tmqx:14        the turn that message 14 belongs to
       rejoin explain tmqx --next    predicts the next turn
 
-    Everywhere: --json, -q, --config FILE, -h
+    Everywhere: --json, -q, --config FILE, -h; all options: --help
     ");
     assert_snapshot!(help(&world, &["reset"]), @r"
     Retire the sessions of a conversation and keep its messages

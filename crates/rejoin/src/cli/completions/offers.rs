@@ -1,10 +1,11 @@
 //! Names from the store and the configuration, offered while one types. A failure offers nothing.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use clap::builder::StyledStr;
 use clap_complete::engine::CompletionCandidate;
-use rejoin_store::{ListFilter, Read};
+use rejoin_store::{ListFilter, MessageRange, RangeEnd, Read};
 
 use crate::app;
 use crate::cli::models;
@@ -64,6 +65,39 @@ pub(super) fn conversations() -> Vec<CompletionCandidate> {
             offered.push(candidate.display_order(Some(n + 1)));
         }
         Some(offered)
+    });
+    offered.unwrap_or_default()
+}
+
+/// Messages of the conversation that is named before the colon, newest first; before a colon
+/// conversations.
+pub(super) fn messages(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let Some((handle, number)) = typed.split_once(':') else {
+        let begins =
+            |c: &CompletionCandidate| c.get_value().to_string_lossy().starts_with(typed.as_ref());
+        return conversations().into_iter().filter(begins).collect();
+    };
+    let offered = from_store(async |read, _| {
+        let found = read.conversations().by_handle("", handle).await.ok()?;
+        let [conversation] = found.as_slice() else {
+            return None;
+        };
+        let span = MessageRange {
+            after: 0,
+            before: i64::MAX,
+            end: RangeEnd::Newest,
+            removed: false,
+        };
+        let page = read.pages().messages(conversation.id, span, OFFERED).await;
+        let newest = page.ok()?.into_iter().rev().map(|stored| stored.message);
+        let begins = newest.filter(|message| message.seq.to_string().starts_with(number));
+        let offered = begins.enumerate().map(|(n, message)| {
+            let text = StyledStr::from(one_line(&message.text, TITLE));
+            let candidate = CompletionCandidate::new(format!("{handle}:{}", message.seq));
+            candidate.help(Some(text)).display_order(Some(n))
+        });
+        Some(offered.collect())
     });
     offered.unwrap_or_default()
 }

@@ -45,6 +45,21 @@ fn a_shell_is_offered_live_handles() {
             "{words:?}: {offered:?}"
         );
     }
+    let second = format!("{handle}:2");
+    for (typed, numbers) in [
+        (format!("{handle}:"), ["1", "2"]),
+        (second.clone(), ["2", "2"]),
+    ] {
+        let offered = ask(&["rejoin", "edit", &typed]);
+        for number in numbers {
+            assert!(
+                offered.contains(&format!("{handle}:{number}\t")),
+                "{offered:?}"
+            );
+        }
+    }
+    assert!(!ask(&["rejoin", "edit", &second]).contains(&format!("{handle}:1")));
+    assert!(ask(&["rejoin", "retry", &handle[..2]]).contains(&format!("{handle}\t")));
     assert!(ask(&["rejoin", "send", "-a", "d"]).starts_with("demo"));
     assert!(ask(&["rejoin", "send", "--permission", "r"]).starts_with("read-only"));
     let commands = ask(&["rejoin", "ex"]);
