@@ -2,6 +2,7 @@
 //! them counts before the user trusts it (promise 7); a file that the CLI cannot be kept from refuses
 //! the turn before the CLI runs.
 
+mod provoked;
 mod table;
 mod trusted;
 
