@@ -285,6 +285,9 @@ pub trait Repository: Send + Sync {
     /// [`RunOrder::memory`].
     fn unread_memory(&self, is_workdir: bool) -> &'static [&'static [&'static str]];
 
+    /// Names the memory files of a folder that the CLI reads itself, links included.
+    fn own_memory(&self) -> &'static [&'static str];
+
     /// Returns the user's own text that the CLI would lose because a memory is passed on in its
     /// place.
     fn displaced_memory(&self, read: ReadHome<'_>) -> Option<String>;

@@ -1,6 +1,7 @@
 //! Files of a repository that configure the CLIs: finds them, compares them with the files that the
 //! user trusts, and keeps them from the CLI or refuses the turn.
 
+mod links;
 mod nested;
 
 use std::io::ErrorKind;
@@ -12,6 +13,7 @@ use rejoin_agents::{
 };
 use rejoin_core::PermissionMode;
 
+pub use self::links::hash_of_target;
 use crate::foreign_file;
 use crate::trust::{TrustList, TrustState};
 
@@ -68,7 +70,9 @@ pub fn scan(adapter: &dyn Adapter, folder: &Path, home: Option<&Path>) -> Vec<Fo
         let counts = |found: &Found| *in_checkout || found.file.guard == Guard::Missing;
         files.into_iter().filter(counts)
     });
-    found.collect()
+    found
+        .chain(links::leading_out(repository, &places))
+        .collect()
 }
 
 /// Finds the definitions below `folder` that the agent would load while it works there. If there
@@ -205,8 +209,7 @@ pub fn unread_memory(
     let mut left = LONGEST_MEMORY;
     let places = places(folder, home).into_iter();
     let places: Vec<Place> = places.take_while(|place| place.in_checkout).collect();
-    let root = places.iter().map(|place| place.path.as_path());
-    let root = root.rev().find(|place| place.join(".git").exists());
+    let root = checkout_root(&places);
     for Place { path: place, .. } in &places {
         // A link may lead within the checkout, but not to files that the agent could not read
         // itself.
@@ -240,6 +243,13 @@ pub fn unread_memory(
         own: own.flatten(),
         files,
     }
+}
+
+/// Returns the outermost checkout. None outside of a checkout.
+fn checkout_root(places: &[Place]) -> Option<&Path> {
+    let paths = places.iter().filter(|place| place.in_checkout);
+    let mut paths = paths.map(|place| place.path.as_path()).rev();
+    paths.find(|path| path.join(".git").exists())
 }
 
 /// Folder whose files a CLI may take for the project's.

@@ -112,6 +112,10 @@ impl Repository for Claude {
         if is_workdir { HERE } else { ABOVE }
     }
 
+    fn own_memory(&self) -> &'static [&'static str] {
+        &["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"]
+    }
+
     fn displaced_memory(&self, _read: ReadHome<'_>) -> Option<String> {
         None
     }

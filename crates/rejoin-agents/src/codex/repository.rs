@@ -76,6 +76,11 @@ impl Repository for Codex {
         MEMORY
     }
 
+    /// Returns nothing: a run that ignores the repository's configuration reads no memory itself.
+    fn own_memory(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Returns the user's own value of the setting that passes on the memory.
     fn displaced_memory(&self, read: ReadHome<'_>) -> Option<String> {
         let config = toml(&read("config.toml")?).ok()?;

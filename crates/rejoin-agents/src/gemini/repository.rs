@@ -120,6 +120,10 @@ impl Repository for Gemini {
         &[]
     }
 
+    fn own_memory(&self) -> &'static [&'static str] {
+        &["GEMINI.md"]
+    }
+
     fn displaced_memory(&self, _read: ReadHome<'_>) -> Option<String> {
         None
     }

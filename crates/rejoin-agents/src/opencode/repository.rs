@@ -132,6 +132,10 @@ impl Repository for OpenCode {
         if is_workdir { &[] } else { &[&["AGENTS.md"]] }
     }
 
+    fn own_memory(&self) -> &'static [&'static str] {
+        &["AGENTS.md", "CLAUDE.md", "CONTEXT.md"]
+    }
+
     fn displaced_memory(&self, _read: ReadHome<'_>) -> Option<String> {
         None
     }

@@ -195,6 +195,37 @@ fn memory_does_not_lead_out_of_the_checkout() {
     assert_eq!(texts(Path::new("/proc/self/environ")), [] as [&str; 0]);
 }
 
+/// The CLI reads the file behind the link. Within the checkout it may.
+#[test]
+fn a_memory_link_out_of_the_checkout_must_be_trusted() {
+    let dir = outside_checkouts();
+    let root = fs_err::canonicalize(dir.path()).unwrap();
+    write(&root, "secret", "a key\n");
+    write(&root, "repo/NOTES.md", "of the root\n");
+    fs_err::create_dir_all(root.join("repo/.git")).unwrap();
+    fs_err::create_dir_all(root.join("repo/sub")).unwrap();
+    for (agent, name) in [
+        ("claude", "CLAUDE.md"),
+        ("gemini", "GEMINI.md"),
+        ("opencode", "AGENTS.md"),
+    ] {
+        let link = root.join("repo").join(name);
+        let found = |target: &str| {
+            fs_err::remove_file(&link).ok();
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            let found = scan(adapter(agent).unwrap(), &root.join("repo/sub"), None);
+            let mine = found.into_iter().filter(|file| file.path == link);
+            mine.map(|file| (file.file.guard, file.hash.is_some()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("NOTES.md"), [], "{agent}");
+        assert_eq!(found("nowhere"), [], "{agent}");
+        assert_eq!(found("../secret"), [(Guard::Missing, true)], "{agent}");
+        assert_eq!(found("/proc/self/environ"), [(Guard::Missing, true)]);
+        fs_err::remove_file(&link).unwrap();
+    }
+}
+
 /// Gemini CLI and OpenCode read these files, and no flag prevents it.
 #[test]
 fn files_above_the_checkout_count_where_no_flag_holds() {

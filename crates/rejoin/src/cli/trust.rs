@@ -5,6 +5,7 @@ mod agent_files;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rejoin_runner::repository::hash_of_target;
 use rejoin_runner::trust::{TrustList, TrustState, TrustedFile, real_place};
 use serde_json::{Value, json};
 
@@ -316,6 +317,8 @@ fn list(out: Output, list: &TrustList) {
         Ok(meta) if !meta.is_file() || meta.len() > LONGEST => "changed",
         Ok(_) => match fs_err::read(&file.path) {
             Ok(bytes) if blake3::hash(&bytes).to_hex().as_str() == file.hash => "trusted",
+            // Of a link out of the repository the place is trusted.
+            _ if hash_of_target(&file.path).as_ref() == Some(&file.hash) => "trusted",
             Ok(_) => "changed",
             Err(_) => "gone",
         },

@@ -215,3 +215,36 @@ fn claude_takes_nested_skills_only_from_a_trusted_repository() {
     let _remembered = offered(3);
     assert_eq!(hostile.ran(), Vec::<String>::new());
 }
+
+/// A memory file that leads out of the checkout shows the model nothing before the user trusts the place.
+#[test]
+fn a_memory_link_out_of_the_checkout_waits_for_trust() {
+    let Some(hostile) = Hostile::of(&CLAUDE_325) else {
+        return;
+    };
+    hostile.git_init();
+    let (world, sub) = (&hostile.world, hostile.sub());
+    let secret = world.root().join("secret");
+    fs::write(&secret, "SECRETWORD\n").unwrap();
+    std::os::unix::fs::symlink(&secret, sub.join("CLAUDE.md")).unwrap();
+    let folder = sub.to_str().unwrap();
+    let flags = hostile.flags(folder, "read-only");
+    let refused = world.send(1, "#s:a1", &flags);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    let message = refused.json()["error"]["message"].clone();
+    assert!(
+        message
+            .as_str()
+            .unwrap()
+            .contains("outside of the repository"),
+        "{message}"
+    );
+    assert!(world.model.requests().is_empty(), "the CLI was run");
+    let shown = world.run(&["trust", folder, "--dry-run"]).ok().stdout;
+    assert!(shown.contains(secret.to_str().unwrap()), "{shown}");
+    world.run(&["trust", folder]).ok();
+    let list = world.run(&["trust", "--list", "--json"]).ok().json();
+    assert_eq!(list["files"][0]["state"], "trusted", "{list:#}");
+    let _turn = world.say(1, &flags);
+    assert!(world.model.last().body.to_string().contains("SECRETWORD"));
+}
