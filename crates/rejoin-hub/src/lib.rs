@@ -106,6 +106,7 @@ pub use external::{AdoptedSession, ContinuedSession, ExternalImport, SessionNow}
 pub use finish::{PinEnd, Settled};
 pub use lease::{Lease, TakeoverReason};
 pub use list::{CreateRequest, ListQuery, ListView};
+pub use maintenance::{Keep, Thinned};
 pub use message_request::{Attachment, MessageRequest, RetryRequest, SenderDefaults};
 pub use notify::{DeliveryView, Notification, NotifyRules};
 pub use page::{LARGEST_PAGE, PageRequest, WholeView};

@@ -59,6 +59,7 @@ mod shares;
 mod snapshots;
 mod stats;
 mod sweep;
+mod thinning;
 mod tokens;
 mod turn_costs;
 mod turns;

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rejoin_core::{AgentName, ConversationId, TurnId};
+use rejoin_hub::Keep;
 use rejoin_hub::{Accepted, IfBusy, TurnRequest};
 use rejoin_runner::{Pending, Prediction, Runner};
-use rejoin_store::{Conversation, Retention};
+use rejoin_store::Conversation;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
@@ -72,7 +73,7 @@ struct Benches {
     runner: Arc<Runner>,
     queue: Queue,
     /// Time for which snapshots are kept.
-    keep: Retention,
+    keep: Keep,
     at_work: Rc<RefCell<HashMap<ConversationId, Work>>>,
     /// True while turns without a task are being searched for.
     looking: Rc<Cell<bool>>,
@@ -90,7 +91,7 @@ struct Work {
 impl Queue {
     pub(crate) fn new(
         runner: Arc<Runner>,
-        keep: Retention,
+        keep: Keep,
         max_running: usize,
     ) -> (Self, impl FnOnce() -> Workshop + Send) {
         let (orders, taken) = mpsc::unbounded_channel();
@@ -199,7 +200,7 @@ impl Workshop {
     }
 }
 
-async fn tidy(runner: Arc<Runner>, keep: Retention) {
+async fn tidy(runner: Arc<Runner>, keep: Keep) {
     loop {
         // Work that fails now is done the next time.
         drop(runner.tidy().await);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rejoin_core::PermissionMode;
 use rejoin_hub::Hub;
+use rejoin_hub::Keep;
 use rejoin_runner::Runner;
 use rejoin_runner::send::Defaults;
-use rejoin_store::Retention;
 use tokio::sync::watch;
 
 use crate::body::Bodies;
@@ -40,7 +40,7 @@ pub struct Options {
     pub store: String,
     pub notify: Notify,
     /// Time for which snapshots are kept; checked once a day.
-    pub keep: Retention,
+    pub keep: Keep,
 }
 
 pub(crate) struct Shared {

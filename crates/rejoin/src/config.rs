@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use rejoin_agents::Adapter;
 use rejoin_core::{Micros, PermissionMode, Policy, Scope, Tiers};
+use rejoin_hub::Keep;
 use rejoin_runner::trust::TrustState;
 use rejoin_runner::{AgentConfig, ModelConfig, WallMode};
 use serde::Deserialize;
@@ -65,6 +66,8 @@ pub(crate) struct Config {
     /// URL of the store; none: `rejoin.db` in `REJOIN_HOME`.
     pub(crate) database_url: Option<String>,
     pub(crate) snapshots: Snapshots,
+    /// Time after which streamed pieces of texts are removed, in microseconds; none: never.
+    pub(crate) keep_deltas: Option<i64>,
     pub(crate) serve: Serve,
     pub(crate) wall: WallMode,
     pub(crate) logs: Logs,
@@ -154,6 +157,7 @@ impl Config {
             defer_after: defer_after(loaded)?,
             database_url: of(loaded, "database.url")?,
             snapshots: Snapshots::resolve(loaded)?,
+            keep_deltas: duration::micros(&or_default::<String>(loaded, "retention.deltas")?),
             serve: Serve::resolve(loaded)?,
             wall: or_default(loaded, "wall.mode")?,
             logs: Logs {
@@ -218,6 +222,14 @@ impl Config {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Returns the retention of what is swept.
+    pub(crate) fn keep(&self) -> Keep {
+        Keep {
+            snapshots: self.snapshots.keep,
+            deltas: self.keep_deltas,
+        }
     }
 }
 

@@ -88,7 +88,7 @@ fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
     runner.config.unrun = Unrun::Ends;
     runner.config.asks = Asks::Somebody;
     runner.config.warm = config.serve.warm;
-    let notify = config.serve.notify()?;
+    let (notify, keep) = (config.serve.notify()?, config.keep());
     let listen = args.listen.as_deref().unwrap_or(&config.serve.listen);
     Ok(Daemon {
         defaults,
@@ -99,7 +99,7 @@ fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
             max_queued: config.serve.max_queued,
             allow_hosts: config.serve.allow_hosts,
             notify,
-            keep: config.snapshots.keep,
+            keep,
             public_url: config.serve.public_url,
             store: store.mark(),
         },

@@ -1,7 +1,7 @@
 //! `rejoin sweep`
 
 use clap::Args;
-use rejoin_hub::{fault, rfc3339};
+use rejoin_hub::{Thinned, fault, rfc3339};
 use rejoin_store::{Expiring, SweepPlan, SweepProgress as Step, SweepResult, SweepStep};
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ use crate::app::App;
 use crate::cli::command::{Help, Run, Task};
 use crate::output::format::{Now, count, size};
 use crate::output::{Line, Progress, Tone, table};
-use rejoin_errors::{CommandError, Result};
+use rejoin_errors::Result;
 
-/// Remove expired snapshots and unused chunks
+/// Remove expired snapshots, unused chunks and streamed pieces of old texts
 ///
-/// snapshots.keep_latest and snapshots.keep_older set the lifetime. Pinned snapshots stay.
+/// snapshots.keep_latest, snapshots.keep_older and retention.deltas set the lifetime. Pinned snapshots stay.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rejoin sweep --dry-run    shows what would be removed\n  rejoin sweep"
@@ -36,8 +36,6 @@ impl Run for SweepArgs {
 
 async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
     let hub = app.hub();
-    let vault = hub.vault.as_ref();
-    let vault = vault.ok_or_else(|| CommandError::unavailable("snapshots are switched off"))?;
     let progress = Progress::new(app.out);
     let watch = |step| match step {
         Step::Reading(n) => progress.at("snapshots read:", n, None),
@@ -49,11 +47,22 @@ async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
         Step::At(stage) => may_die(stage),
     };
     let keep = app.config.snapshots.keep;
-    // Machines that share a store go by its clock.
-    let now = if hub.store.is_shared() {
-        hub.store.read().await?.leases().clock().await?
+    let now = hub.shared_now().await?;
+    let deltas = app.config.keep_deltas;
+    let thinned = if args.dry_run {
+        hub.plan_thinning(deltas, now).await?
     } else {
-        hub.clock.now()
+        hub.thin_events(deltas, now).await?
+    };
+    let Some(vault) = hub.vault.as_ref() else {
+        // Snapshots are switched off.
+        if app.out.json {
+            app.out
+                .json(&json!({"dry_run": args.dry_run, "thinned": of(thinned)}));
+        } else {
+            note_thinned(app, thinned, args.dry_run);
+        }
+        return Ok(0);
     };
     let plan = vault.plan_sweep(keep, now, &watch).await?;
     let swept = if args.dry_run {
@@ -63,9 +72,10 @@ async fn run(app: &App, args: &SweepArgs) -> Result<u8> {
     };
     drop(progress);
     if app.out.json {
-        app.out.json(&document(&plan, swept.as_ref()));
+        app.out.json(&document(&plan, swept.as_ref(), thinned));
     } else {
         page(app, &plan, swept.as_ref());
+        note_thinned(app, thinned, args.dry_run);
     }
     match swept.and_then(|swept| swept.why) {
         Some(error) if !app.out.json => {
@@ -133,7 +143,24 @@ fn page(app: &App, plan: &SweepPlan, swept: Option<&SweepResult>) {
     }
 }
 
-fn document(plan: &SweepPlan, swept: Option<&SweepResult>) -> Value {
+fn of(thinned: Thinned) -> Value {
+    json!({"turns": thinned.turns, "events": thinned.events})
+}
+
+/// Prints the number of streamed pieces of texts that were removed, or would be.
+fn note_thinned(app: &App, thinned: Thinned, dry_run: bool) {
+    if thinned.events == 0 {
+        return;
+    }
+    let verb = if dry_run { "would remove" } else { "removed" };
+    let events = count(thinned.events, "streamed piece");
+    let turns = count(thinned.turns, "turn");
+    app.out.text(&format!(
+        "{verb} {events} of texts from {turns}; the texts stay"
+    ));
+}
+
+fn document(plan: &SweepPlan, swept: Option<&SweepResult>, thinned: Thinned) -> Value {
     let one = |over: &Expiring| {
         json!({
             "id": over.id, "conversation_id": over.conversation, "agent": over.agent,
@@ -148,6 +175,7 @@ fn document(plan: &SweepPlan, swept: Option<&SweepResult>) -> Value {
     let mut document = json!({
         "dry_run": swept.is_none(), "expired": expired, "kept": plan.staying, "chunks": chunks,
         "bytes": bytes, "strays": strays, "waiting": plan.waiting, "damaged": plan.damaged,
+        "thinned": of(thinned),
     });
     if let Some(error) = swept.and_then(|swept| swept.why.as_ref()) {
         document["error"] = json!({

@@ -111,6 +111,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("snapshots.key", Kind::Key, "", Needed, "Key that encrypts snapshots"),
     key("snapshots.key_file", Text, "", Needed,
         "File with keys, one per line: the first encrypts, the others decrypt older snapshots. No other user may be able to read it"),
+    key("retention.deltas", Span("forever"), "\"7d\"", NeededBeyond(&[]),
+        "Time after which the streamed pieces of a succeeded turn's text (`text.delta`) are removed; the text itself stays"),
     key("serve.listen", Text, "\"127.0.0.1:7377\"", Needed, "Address that the daemon listens on"),
     key("serve.allow_hosts", Texts, "[]", Needed, "Host names of the daemon, besides those of loopback"),
     key("serve.public_url", Text, "", Needed, "Public address behind a proxy: `https://rejoin.example.org`"),

@@ -15,6 +15,7 @@ mod sizes;
 mod space;
 mod stopped;
 pub(crate) mod sweeping;
+mod thinning;
 mod through;
 mod unsaved;
 mod verify;
