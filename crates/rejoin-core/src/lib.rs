@@ -90,7 +90,9 @@ pub use situation::{
     PermissionsFact, PinFacts, Policy, Prefix, Request, SessionFact, Situation, SnapshotFact,
 };
 pub use summary::{SummaryFacts, summary, token_counts};
-pub use supervisor::{ClimbCheck, ClimbDecision, ClimbFacts, climb_target, supervise};
+pub use supervisor::{
+    APPROVAL, Approval, ClimbCheck, ClimbDecision, ClimbFacts, climb_target, supervise,
+};
 pub use tier::{Tier, Tiers};
 pub use tier_prompt::{escalation_prompt, refusal_notice, tier_notice};
 pub use tool::{ToolKind, tool_subject};

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::tier::{Tier, Tiers};
 use crate::usage::Micros;
 
+/// Name of the check for a person's approval.
+pub const APPROVAL: &str = "approval";
+
 /// Facts about a requested climb.
 #[derive(Debug, Clone, Copy)]
 pub struct ClimbFacts<'a> {
@@ -22,8 +25,21 @@ pub struct ClimbFacts<'a> {
     pub cost: Micros,
     /// False if the cost of a turn of the chain is unknown.
     pub cost_complete: bool,
+    /// State of the approval, if the tier needs one.
+    pub approval: Approval<'a>,
     /// Error: the permissions that the agent or the caller's ceiling does not allow.
     pub enforceable: Result<(), &'a str>,
+}
+
+/// Approval of a climb by a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval<'a> {
+    /// No person has decided yet.
+    Open,
+    /// Allowed by the person with this name.
+    By(&'a str),
+    /// Replaced by a person's command to climb.
+    Command,
 }
 
 /// Result of one check.
@@ -41,12 +57,19 @@ pub struct ClimbDecision {
     /// Name of the tier that was asked for, as far as it is known.
     pub to: Option<String>,
     pub checks: Vec<ClimbCheck>,
+    /// True if the climb needs an approval that no person has given yet.
+    pub unapproved: bool,
 }
 
 impl ClimbDecision {
     /// Returns the check that refuses the climb: the first that failed.
     pub fn refused(&self) -> Option<&ClimbCheck> {
         self.checks.iter().find(|check| check.ok == Some(false))
+    }
+
+    /// Returns true if nothing but a person's approval is missing.
+    pub fn waits(&self) -> bool {
+        self.unapproved && self.refused().is_none()
     }
 }
 
@@ -143,6 +166,9 @@ pub fn supervise(facts: &ClimbFacts<'_>) -> ClimbDecision {
             None => "no budget is set for a chain".into(),
         },
     );
+    let needed = target.map(|(_, tier)| tier.approval);
+    let (ok, evidence) = approved(needed, facts.approval);
+    check(APPROVAL, ok, evidence);
     let enforced = facts.enforceable.map_or_else(str::to_owned, |()| {
         "the agent can enforce the permissions".into()
     });
@@ -154,6 +180,19 @@ pub fn supervise(facts: &ClimbFacts<'_>) -> ClimbDecision {
     ClimbDecision {
         to: name.or_else(|| facts.to.map(str::to_owned)),
         checks,
+        unapproved: needed == Some(true) && facts.approval == Approval::Open,
+    }
+}
+
+fn approved(needed: Option<bool>, approval: Approval<'_>) -> (Option<bool>, String) {
+    match (needed, approval) {
+        (Some(true), Approval::Open) => (None, "a person must approve the climb".into()),
+        (Some(true), Approval::By(person)) => (Some(true), format!("approved by {person}")),
+        (Some(true), Approval::Command) => (
+            Some(true),
+            "a person's command replaces the approval".into(),
+        ),
+        (Some(false) | None, _) => (None, "no approval is needed".into()),
     }
 }
 
@@ -206,6 +245,7 @@ mod tests {
             timeout_ms: None,
             max_cost: None,
             cooldown_ms: None,
+            approval: false,
         }
     }
 
@@ -225,6 +265,7 @@ mod tests {
             since_last_ms: None,
             cost: Micros(0),
             cost_complete: true,
+            approval: Approval::Open,
             enforceable: Ok(()),
         }
     }
@@ -338,9 +379,35 @@ mod tests {
                 "dry_run",
                 "cooldown",
                 "chain_budget",
+                "approval",
                 "enforceable"
             ]
         );
+    }
+
+    #[test]
+    fn an_approval_waits_only_if_nothing_else_refuses() {
+        let mut tiers = three();
+        tiers.tiers[1].approval = true;
+        let open = supervise(&facts(&tiers));
+        assert!(open.waits() && open.refused().is_none());
+        for approval in [Approval::By("ann"), Approval::Command] {
+            let decided = supervise(&ClimbFacts {
+                approval,
+                ..facts(&tiers)
+            });
+            assert!(!decided.waits() && decided.refused().is_none());
+        }
+        let refused = supervise(&ClimbFacts {
+            enforceable: Err("no"),
+            ..facts(&tiers)
+        });
+        assert!(!refused.waits() && refused.unapproved);
+        let other = supervise(&ClimbFacts {
+            to: Some("c"),
+            ..facts(&tiers)
+        });
+        assert!(!other.waits());
     }
 
     /// Whatever the facts, no climb leads to a tier that is not above, nor above the highest.

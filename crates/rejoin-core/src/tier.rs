@@ -35,6 +35,9 @@ pub struct Tier {
     /// Minimum time between two climbs into the tier, per conversation.
     #[serde(default)]
     pub cooldown_ms: Option<u64>,
+    /// True if a person must approve each climb into the tier.
+    #[serde(default)]
+    pub approval: bool,
 }
 
 /// The tiers of a configuration, lowest first.

@@ -147,6 +147,7 @@ mod tests {
             timeout_ms: None,
             max_cost: None,
             cooldown_ms: None,
+            approval: false,
         }
     }
 

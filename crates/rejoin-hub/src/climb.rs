@@ -1,11 +1,12 @@
 //! Climbs: the request of an agent for a higher tier, the decision about it, and the next turn, in
 //! the transaction that ends the turn.
 
+mod approval;
 mod notices;
 
 use rejoin_agents::adapter;
 use rejoin_core::{
-    AgentName, ClimbDecision, ClimbFacts, ClimbRequest, ConversationId, Cost, EventBody,
+    AgentName, Approval, ClimbDecision, ClimbFacts, ClimbRequest, ConversationId, Cost, EventBody,
     MessageState, Micros, Role, Tier, TurnId, TurnStatus, climb_request, climb_target,
     escalation_prompt, supervise,
 };
@@ -21,12 +22,17 @@ use crate::finish::Settled;
 use crate::metrics;
 use crate::request::{TierTurn, TurnFlags, TurnRequest};
 
+use approval::word_for;
+pub(crate) use approval::{CLIMB_TOOL, approval_of, shown_escalation, waits_for_approval};
+
 /// Number of events in which the final message of a turn is looked for.
 const NEWEST: i64 = 500;
 
 /// Decision about a climb that was carried out.
 const CLIMBED: &str = "climbed";
 const REFUSED: &str = "refused";
+/// A person must approve the climb.
+const WAITING: &str = "waiting";
 /// The turn does not climb by itself.
 const NONE: &str = "none";
 
@@ -73,6 +79,14 @@ struct NextTurn {
     agent: AgentName,
     request: TurnRequest,
     prompt: String,
+}
+
+/// Decision to store, in one word, and the trigger of the next turn.
+struct Ruling<'a> {
+    word: &'a str,
+    trigger: &'a str,
+    /// True if the turn ended in an earlier transaction.
+    after_end: bool,
 }
 
 /// Turn from which a climb begins.
@@ -148,23 +162,19 @@ impl Hub {
             tier,
         };
         let (decision, next) = self
-            .decide_climb(tx, &origin, asked.to.as_deref(), now)
+            .decide_climb(tx, &origin, asked.to.as_deref(), Approval::Open, now)
             .await?;
-        let word = match (decision.refused(), origin.tier.climb) {
-            (Some(_), _) => REFUSED,
-            (None, true) => CLIMBED,
-            (None, false) => NONE,
+        let ruling = Ruling {
+            word: word_for(&decision, origin.tier.climb),
+            trigger: BY_POLICY,
+            after_end: false,
         };
-        let next = next.filter(|_| word == CLIMBED);
-        self.carry_out(
-            tx,
-            &origin,
-            &decision,
-            (word, BY_POLICY),
-            (asked, next),
-            now,
-        )
-        .await?;
+        if let Some(next) = next.as_ref().filter(|_| ruling.word == WAITING) {
+            self.ask_for_approval(tx, &origin, asked, next, now).await?;
+        }
+        let next = next.filter(|_| ruling.word == CLIMBED);
+        self.carry_out(tx, &origin, &decision, ruling, (asked, next), now)
+            .await?;
         Ok(())
     }
 
@@ -206,7 +216,13 @@ impl Hub {
             turn: &turn,
         };
         let (decision, next) = self
-            .decide_climb(&mut tx, &origin, asked.to.as_deref(), now)
+            .decide_climb(
+                &mut tx,
+                &origin,
+                asked.to.as_deref(),
+                Approval::Command,
+                now,
+            )
             .await?;
         let refused = decision.refused().map(|check| check.evidence.clone());
         let mut view = EscalateView {
@@ -232,15 +248,14 @@ impl Hub {
             services: vec![],
         };
         tx.chains().begin(turn.id).await?;
+        self.close_approval(&mut tx, turn.id, now).await?;
+        let ruling = Ruling {
+            word: CLIMBED,
+            trigger: BY_PERSON,
+            after_end: true,
+        };
         view.turn_id = self
-            .carry_out(
-                &mut tx,
-                &origin,
-                &decision,
-                (CLIMBED, BY_PERSON),
-                (&request, next),
-                now,
-            )
+            .carry_out(&mut tx, &origin, &decision, ruling, (&request, next), now)
             .await?;
         view.decision = CLIMBED.into();
         tx.commit().await?;
@@ -253,6 +268,7 @@ impl Hub {
         tx: &mut Tx,
         origin: &Origin<'_>,
         to: Option<&str>,
+        approval: Approval<'_>,
         now: i64,
     ) -> Result<(ClimbDecision, Option<NextTurn>)> {
         let (turn, tiers) = (origin.turn, &origin.tier.tiers);
@@ -285,6 +301,7 @@ impl Hub {
             since_last_ms: last.map(|at| (now.saturating_sub(at) / 1000).max(0).unsigned_abs()),
             cost: Micros(known.map(|cost| cost.0).sum()),
             cost_complete: members.iter().all(|turn| turn.cost != Cost::Unknown),
+            approval,
             enforceable: match &enforceable {
                 Ok(()) => Ok(()),
                 Err(why) => Err(why.as_str()),
@@ -340,10 +357,11 @@ impl Hub {
         tx: &mut Tx,
         origin: &Origin<'_>,
         decision: &ClimbDecision,
-        (word, trigger): (&str, &str),
+        ruling: Ruling<'_>,
         (asked, next): (&ClimbRequest, Option<NextTurn>),
         now: i64,
     ) -> Result<Option<TurnId>> {
+        let Ruling { word, trigger, .. } = ruling;
         let turn = origin.turn;
         let next_id = match &next {
             Some(next) => Some(self.accept_climb(tx, origin, next, trigger, now).await?),
@@ -363,7 +381,10 @@ impl Hub {
             next_turn_id: next_id,
         };
         // After the end of a turn no event of it follows.
-        let shown = next_id.filter(|_| trigger == BY_PERSON).unwrap_or(turn.id);
+        let shown = match ruling.after_end {
+            true => next_id.unwrap_or(TurnId::nil()),
+            false => turn.id,
+        };
         tx.events()
             .add(turn.conversation, shown, now, &[event])
             .await?;

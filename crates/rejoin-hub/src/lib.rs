@@ -112,7 +112,7 @@ pub use notify::{DeliveryView, Notification, NotifyRules};
 pub use page::{LARGEST_PAGE, PageRequest, WholeView};
 pub use portable::{ImportOptions, ImportResult, ImportView};
 pub use progress::{AttemptPlan, BeginAttempt, Confirmed, Forked, LiveProcess, PinStart};
-pub use questions::{InboxDocument, InboxView, LateAnswer, QuestionView};
+pub use questions::{InboxDocument, InboxView, LateAnswer, QuestionView, climb_facts};
 pub use rejoin_core::AnswerRequest;
 pub use request::{IfBusy, TierTurn, TurnFlags, TurnRequest, check_model};
 pub use resolve::{NameKind, NamedConversation, NamedMessage, NamedView, PlaceView};

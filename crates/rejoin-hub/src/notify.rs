@@ -201,6 +201,7 @@ fn kind_of(body: &EventBody) -> Option<String> {
         EventBody::Escalation { decision, .. } => match decision.as_str() {
             "climbed" => Some("escalated".into()),
             "refused" => Some("refused".into()),
+            "waiting" => Some("waiting".into()),
             _ => None,
         },
         EventBody::TurnDecided {

@@ -4,11 +4,12 @@ use rejoin_core::{
     AnswerRequest, Asked, Choice, ConversationId, FileChange, Given, MessageId, PermissionMode,
     QuestionId, QuestionItem, QuestionKind, QuestionState, TurnId, TurnStatus, file_changes,
 };
-use rejoin_store::{NewAnswer, StoredQuestion, StoredTurn, Tx};
+use rejoin_store::{NO_RUN, NewAnswer, StoredQuestion, StoredTurn, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ceiling::LimitedPart;
+use crate::climb::CLIMB_TOOL;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
 use crate::view::turn_view;
@@ -34,7 +35,38 @@ pub struct QuestionView {
     pub by: Option<String>,
 }
 
-/// A turn that waits for a person, or was lost while it did.
+impl QuestionView {
+    /// Returns the tier if the question is an approval of a climb.
+    pub fn climb(&self) -> Option<&str> {
+        let approval = self.kind == QuestionKind::Approval && self.tool == CLIMB_TOOL;
+        self.input["to"].as_str().filter(|_| approval)
+    }
+}
+
+/// Returns the facts about a climb that needs an approval, one per line.
+pub fn climb_facts(input: &Value) -> Vec<String> {
+    let text = |key: &str| input[key].as_str().unwrap_or_default().to_owned();
+    let list = |key: &str, between: &str| {
+        let items = input[key].as_array().into_iter().flatten();
+        let items: Vec<&str> = items.filter_map(Value::as_str).collect();
+        items.join(between)
+    };
+    let facts = [
+        ("reason", text("reason")),
+        ("services", list("services", ", ")),
+        ("may", list("may", "; ")),
+        ("permission", text("permission")),
+        ("tools", list("tools", ", ")),
+        ("denied", list("deny_tools", ", ")),
+        ("model", text("model")),
+    ];
+    let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    known
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect()
+}
+
+/// A turn that waits for a person or was lost while it did, or whose climb needs an approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct InboxView {
@@ -154,6 +186,11 @@ impl Hub {
         let checked = question.asked.check(answer);
         let given = checked.map_err(|no| Error::Usage(no.to_string()))?;
         match question.state {
+            QuestionState::Pending if question.attempt == NO_RUN => {
+                return self
+                    .answer_climb(tx, &stored, question, (answer, &given))
+                    .await;
+            }
             QuestionState::Pending => {
                 self.may_answer(&stored, question.asked.kind, &given)?;
             }
@@ -272,16 +309,14 @@ fn answered(question: &StoredQuestion) -> Error {
 }
 
 /// Returns the questions to show with a turn: the open ones, or those that were open when it was
-/// lost.
+/// lost. A succeeded turn has one while its climb needs an approval.
 pub(crate) fn shown(status: TurnStatus, asked: Vec<StoredQuestion>) -> Vec<QuestionView> {
     let state = match status {
-        TurnStatus::Waiting => QuestionState::Pending,
+        TurnStatus::Waiting | TurnStatus::Succeeded => QuestionState::Pending,
         TurnStatus::Lost => QuestionState::Gone,
-        TurnStatus::Queued
-        | TurnStatus::Running
-        | TurnStatus::Succeeded
-        | TurnStatus::Failed
-        | TurnStatus::Cancelled => return vec![],
+        TurnStatus::Queued | TurnStatus::Running | TurnStatus::Failed | TurnStatus::Cancelled => {
+            return vec![];
+        }
     };
     let shown = asked.into_iter().filter(|q| q.state == state);
     shown.map(question_view).collect()

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Hub;
+use crate::climb::waits_for_approval;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
 use crate::view::{ActivityView, AsksView, ConversationView, LastTurnView};
@@ -80,6 +81,9 @@ pub(crate) async fn conversation_view(
         None => {}
     }
     let last = read.turns().last(c.id).await?;
+    if let Some(turn) = last.as_ref().filter(|turn| waits_for_approval(turn)) {
+        asks = question(read, turn).await?;
+    }
     let messages = read.history().last_seq(c.id).await?;
     let newest = match messages {
         0 => None,

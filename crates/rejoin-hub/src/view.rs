@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Hub;
+use crate::climb::{approval_of, shown_escalation, waits_for_approval};
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
 use crate::finish::took_ms;
@@ -57,7 +58,8 @@ pub struct TurnView {
     pub version: Option<String>,
     pub command: Vec<String>,
     pub leftovers: Vec<String>,
-    /// Pending questions; of a lost turn those that were pending.
+    /// Pending questions; of a lost turn those that were pending; of a turn that asked for a higher tier its
+    /// approval.
     pub questions: Vec<QuestionView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
@@ -369,6 +371,7 @@ pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -
     let attempts = read.attempts().of(turn.id).await?;
     let asked = match turn.status {
         TurnStatus::Waiting | TurnStatus::Lost => read.questions().of(turn.id).await?,
+        TurnStatus::Succeeded if waits_for_approval(&turn) => approval_of(read, &turn).await?,
         TurnStatus::Queued
         | TurnStatus::Running
         | TurnStatus::Succeeded
@@ -432,7 +435,7 @@ pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -
         tier: turn.tier.clone(),
         parent_turn_id: turn.parent,
         chain_id: turn.chain,
-        escalation: turn.escalation.clone(),
+        escalation: shown_escalation(&turn, &questions),
         as_of: None,
         todo,
         streamed_text,

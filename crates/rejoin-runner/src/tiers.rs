@@ -27,6 +27,8 @@ pub struct TierView {
     pub timeout_ms: Option<u64>,
     pub max_cost_usd: Option<f64>,
     pub cooldown_ms: Option<u64>,
+    /// True if a person must approve each climb into the tier.
+    pub approval: bool,
     /// Agents that may run the tier: its own, or all.
     pub agents: Vec<AgentParts>,
 }
@@ -60,6 +62,7 @@ impl TiersView {
             timeout_ms: tier.timeout_ms,
             max_cost_usd: tier.max_cost.map(Micros::dollars),
             cooldown_ms: tier.cooldown_ms,
+            approval: tier.approval,
             agents: adapters
                 .iter()
                 .filter(|a| {

@@ -92,7 +92,7 @@ pub use messages::{HERE, NewMessage, OUTSIDE, StoredMessage};
 pub use pages::{MessageRange, RangeEnd};
 pub use period_costs::{PeriodCost, QUARTER};
 pub use pins::StoredPin;
-pub use questions::{NewAnswer, NewQuestion, StoredQuestion};
+pub use questions::{NO_RUN, NewAnswer, NewQuestion, StoredQuestion};
 pub use seal::{Sealer, Unsealed};
 pub use search::{HIT_BEGINS, HIT_ENDS, Hit, Search};
 pub use shares::{NewShare, Share};

@@ -75,6 +75,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         15,
         include_str!("../../../migrations/sqlite/0015_views.sql"),
     ),
+    (
+        16,
+        include_str!("../../../migrations/sqlite/0016_limits.sql"),
+    ),
 ];
 
 impl Store {

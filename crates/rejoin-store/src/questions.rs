@@ -40,6 +40,9 @@ pub struct NewAnswer<'a> {
     pub now: i64,
 }
 
+/// Attempt of a question that no run asked: runs are numbered from 1.
+pub const NO_RUN: i64 = 0;
+
 const OF_TURN: &str = "select * from questions where turn_id = $1 order by id";
 
 topic! {
@@ -59,6 +62,29 @@ impl Questions<'_, Tx> {
     ) -> Result<()> {
         let sql = "update turns set status = 'waiting' where id = $1 and status in ('running', 'waiting')";
         self.0.run(sql, vals![turn.uuid()]).await?;
+        self.insert(conversation, turn, attempt, now, new).await
+    }
+
+    /// Stores a question about a turn that has ended. No process waits for the answer.
+    pub async fn add_after_end(
+        &mut self,
+        conversation: ConversationId,
+        turn: TurnId,
+        now: i64,
+        new: &NewQuestion,
+    ) -> Result<()> {
+        let new = std::slice::from_ref(new);
+        self.insert(conversation, turn, NO_RUN, now, new).await
+    }
+
+    async fn insert(
+        &mut self,
+        conversation: ConversationId,
+        turn: TurnId,
+        attempt: i64,
+        now: i64,
+        new: &[NewQuestion],
+    ) -> Result<()> {
         let sql = "insert into questions (id, turn_id, conversation_id, attempt, call_id, kind, tool, input, questions, state, asked_at)
             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10)";
         for NewQuestion { id, asked } in new {
@@ -168,13 +194,17 @@ impl<C: Ask> Questions<'_, C> {
         Ok(one(self.0, sql, vals![turn.uuid()]).await?.is_some())
     }
 
-    /// Lists the turns that wait for a person, longest wait first, and turns that were lost while
-    /// waiting, unless their conversation has a newer turn.
+    /// Lists the turns that wait for a person, longest wait first. Unless their conversation has a
+    /// newer turn, also turns that were lost while waiting, and ended turns with an open question.
     pub async fn waiting_turns(&mut self) -> Result<Vec<TurnId>> {
         let sql = "select id from turns where status in ('running', 'waiting') and status = 'waiting'
             union
             select t.id from questions q cross join turns t
             where q.state = 'gone' and t.id = q.turn_id and t.status = 'lost'
+                and not exists (select 1 from turns n where n.conversation_id = t.conversation_id and n.id > t.id)
+            union
+            select t.id from questions q cross join turns t
+            where q.state = 'pending' and q.attempt = 0 and t.id = q.turn_id
                 and not exists (select 1 from turns n where n.conversation_id = t.conversation_id and n.id > t.id)
             order by id";
         let found = rows(self.0, sql, vec![]).await?;

@@ -53,13 +53,13 @@ export function stream(url, told, lost) {
 
 const KINDS = [
   "turn.accepted", "turn.decided", "turn.started", "turn.ended", "text.delta", "text", "tool.call", "tool.result",
-  "question", "approval", "answered", "todo", "compacted", "notice", "history.changed",
+  "question", "approval", "answered", "escalation", "todo", "compacted", "notice", "history.changed",
   "conversation.created", "conversation.changed", "conversation.deleted",
 ];
 
 /** Kinds of events that change a row of the list, or the inbox. */
-export const OF_LISTS = ["turn.accepted", "turn.ended", "question", "approval", "answered", "history.changed",
-  "conversation.created", "conversation.changed", "conversation.deleted"];
+export const OF_LISTS = ["turn.accepted", "turn.ended", "question", "approval", "answered", "escalation",
+  "history.changed", "conversation.created", "conversation.changed", "conversation.deleted"];
 
 /** @param {boolean} is */
 function offline(is) {

@@ -2,6 +2,7 @@
 //! it has been told. Everything a coding CLI does that matters to rejoin, without a model.
 
 mod asking;
+mod climbing;
 mod slow;
 
 use std::io::{BufRead, Write};
@@ -78,6 +79,7 @@ fn turn(session: &SessionId, resume: bool) -> Result<(), String> {
     emit(&json!({"type": "start", "session": session, "model": "demo", "version": env!("CARGO_PKG_VERSION")}).to_string());
 
     std::thread::sleep(slow::thinks(&prompt.message));
+    let climb = climbing::request(&prompt.message);
     let heard = asking::ask(&prompt.message, &prompt.id, &mut stdin)?;
     let text = match &prompt.context {
         Some(context) => format!("{context}\n\n{}", prompt.message),
@@ -89,7 +91,10 @@ fn turn(session: &SessionId, resume: bool) -> Result<(), String> {
         .flat_map(|s| words_of(&s.text))
         .collect();
     told.extend(words_of(&text));
-    let answer = heard.unwrap_or_default() + &recall(&told);
+    let mut answer = heard.unwrap_or_default() + &recall(&told);
+    if let Some(block) = climb {
+        answer = format!("{answer}\n\n{block}");
+    }
 
     let user = Said {
         after: known.last().map(|s| s.id.clone()),

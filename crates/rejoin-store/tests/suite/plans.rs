@@ -18,7 +18,7 @@ const SMALL: Population = Population {
 };
 
 /// Indexes that hold only what is under way: to read one whole costs what there is to do.
-const UNDER_WAY: [&str; 7] = [
+const UNDER_WAY: [&str; 8] = [
     "turns_running",
     "turns_queued",
     "turns_one_running",
@@ -26,6 +26,7 @@ const UNDER_WAY: [&str; 7] = [
     "pins_unsaved",
     "conversations_opened",
     "questions_gone",
+    "questions_climbs",
 ];
 
 /// Tables of one row, or of a few that nobody adds to.

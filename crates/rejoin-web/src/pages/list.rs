@@ -273,7 +273,12 @@ fn row(
 ) -> RowView {
     let last = view.last_turn.as_ref();
     let agent = last.map_or("", |turn| turn.agent.as_str());
-    let (mark, says) = match view.state.as_str() {
+    // A turn that has ended may wait for the approval of its climb.
+    let state = match asks {
+        Some(turn) if turn.status == "succeeded" => "waiting",
+        Some(_) | None => view.state.as_str(),
+    };
+    let (mark, says) = match state {
         "waiting" => {
             let asks = asks.and_then(|turn| turn.questions.first()).map(title_of);
             (

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rejoin_core::{QuestionItem, QuestionKind, TurnId};
-use rejoin_hub::QuestionView;
+use rejoin_hub::{QuestionView, climb_facts};
 use serde_json::{Value, json};
 
 use super::form::Fields;
@@ -17,6 +17,8 @@ pub(super) struct QuestionForm {
     pub(super) turn: String,
     pub(super) id: String,
     pub(super) approval: bool,
+    /// True if the approval is for a climb to a higher tier.
+    pub(super) climb: bool,
     pub(super) title: String,
     /// Command, file or input to approve.
     pub(super) subject: String,
@@ -26,11 +28,14 @@ pub(super) struct QuestionForm {
 /// Builds the form of a question.
 pub(super) fn form(turn: TurnId, question: &QuestionView) -> QuestionForm {
     let approval = question.kind == QuestionKind::Approval;
+    let climb = question.climb();
     QuestionForm {
+        climb: climb.is_some(),
         turn: turn.to_string(),
         id: question.id.to_string(),
         approval,
         title: match (approval, command(&question.input)) {
+            (true, _) if climb.is_some() => climb_title(question),
             (true, Some(_)) => "Run this command?".into(),
             (true, None) => format!("Allow {}?", plain(&question.tool)),
             (false, _) if question.questions.len() == 1 => "A question".into(),
@@ -57,6 +62,7 @@ fn shown(item: &QuestionItem) -> QuestionItem {
 /// Returns one line that says what a question is about.
 pub(super) fn title_of(question: &QuestionView) -> String {
     match question.kind {
+        QuestionKind::Approval if question.climb().is_some() => climb_title(question),
         QuestionKind::Approval => {
             let subject = subject(question);
             let line = subject.lines().next().unwrap_or_default();
@@ -67,6 +73,11 @@ pub(super) fn title_of(question: &QuestionView) -> String {
             text.unwrap_or_else(|| "asks a question".into())
         }
     }
+}
+
+fn climb_title(question: &QuestionView) -> String {
+    let to = question.climb().unwrap_or_default();
+    format!("Climb to {}?", plain(to))
 }
 
 fn command(input: &Value) -> Option<String> {
@@ -85,6 +96,9 @@ fn command(input: &Value) -> Option<String> {
 
 /// Returns the call to approve: a command, or the whole input.
 fn subject(question: &QuestionView) -> String {
+    if question.climb().is_some() {
+        return plain(&cut(&climb_facts(&question.input).join("\n"), INPUT));
+    }
     let text = command(&question.input)
         .unwrap_or_else(|| serde_json::to_string_pretty(&question.input).unwrap_or_default());
     plain(&cut(&text, INPUT))

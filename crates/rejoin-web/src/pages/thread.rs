@@ -101,7 +101,7 @@ pub(super) fn blocks(
                 }
                 if let Some(block) = blocks.last_mut() {
                     let steps = turn.and_then(|turn| progress.remove(&turn.turn_id));
-                    answered(block, message, turn, steps, now);
+                    answered(block, message, turn, steps, (now, may_send));
                 }
             }
         }
@@ -185,7 +185,7 @@ fn answered(
     message: &MessageView,
     turn: Option<&TurnView>,
     steps: Option<Progress>,
-    now: i64,
+    (now, may_send): (i64, bool),
 ) {
     let (html, long) = prose(&message.text);
     let mut blocks = vec![];
@@ -222,13 +222,19 @@ fn answered(
         when: when(&message.created_at, now),
         running: false,
         failed: None,
-        questions: vec![],
+        questions: turn.filter(|_| may_send).map(forms).unwrap_or_default(),
         tags: if message.edited {
             vec!["edited"]
         } else {
             vec![]
         },
     });
+}
+
+/// Builds the forms of a turn's questions.
+fn forms(turn: &TurnView) -> Vec<QuestionForm> {
+    let form = |q| question::form(turn.turn_id, q);
+    turn.questions.iter().map(form).collect()
 }
 
 fn unanswered(
@@ -277,10 +283,7 @@ fn unanswered(
         running,
         failed,
         questions: if running && may_send {
-            turn.questions
-                .iter()
-                .map(|q| question::form(turn.turn_id, q))
-                .collect()
+            forms(turn)
         } else {
             vec![]
         },

@@ -5,6 +5,7 @@ use rejoin_core::{AnswerRequest, Choice, TurnId, TurnStatus};
 use rejoin_hub::{Error, InboxView, QuestionView, TurnView};
 
 use super::dialog::me;
+use super::escalate::next_turn;
 use super::follow::remote::follow_and_report;
 use super::question::wish;
 use super::report::interrupted;
@@ -69,7 +70,11 @@ async fn run_local(app: &App, turn: TurnId, said: &AnswerRequest) -> Result<u8> 
     match app.hub().answer(turn, said).await {
         Ok(_) => {
             see_to(app, turn).await?;
-            answered(app.out, &app.hub().turn_view(turn).await?);
+            let view = app.hub().turn_view(turn).await?;
+            if let Some(next) = next_turn(&view) {
+                leave_running(app, view.conversation_id, next)?;
+            }
+            answered(app.out, &view);
             Ok(0)
         }
         Err(Error::QuestionGone {
@@ -114,7 +119,11 @@ fn answered(out: Output, view: &TurnView) {
         out.json(view);
         return;
     }
+    let decision = view.escalation.as_ref().filter(|_| view.ended());
+    let decision = decision.and_then(|asked| asked["decision"].as_str());
     out.text(match view.questions.len() {
+        0 if decision == Some("climbed") => "allowed; the climb runs: rejoin wait",
+        0 if decision == Some("refused") => "denied; the agent is told with its next turn",
         0 => "answered; the turn goes on: rejoin wait",
         _ => "answered; it asks more: rejoin inbox",
     });
@@ -144,7 +153,7 @@ fn said(view: &TurnView, words: &[String], text: Option<&str>) -> Result<AnswerR
 
 async fn the_only_one(hub: HubClient<'_>) -> Result<TurnId> {
     let inbox = hub.inbox().await?;
-    let waits = |one: &&InboxView| one.status == TurnStatus::Waiting.as_str();
+    let waits = |one: &&InboxView| one.status != TurnStatus::Lost.as_str();
     let waiting: Vec<&InboxView> = inbox.turns.iter().filter(waits).collect();
     // One that was lost can be answered without its name if it is the only one there is.
     let waiting = if waiting.is_empty() {

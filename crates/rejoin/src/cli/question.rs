@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rejoin_core::{AnswerRequest, Choice, FileChange, QuestionItem, QuestionKind, QuestionState};
-use rejoin_hub::QuestionView;
+use rejoin_hub::{QuestionView, climb_facts};
 use serde_json::Value;
 
 use crate::output::{Line, Tone, without_floods};
@@ -25,6 +25,14 @@ pub(super) fn lines(agent: &str, question: &QuestionView, width: usize, most: us
             lines.extend(changed_lines(&question.diff, width, most));
             lines.extend(reason(&question.input, width));
         }
+        QuestionKind::Approval if question.climb().is_some() => {
+            lines.push(climb_head(agent, question));
+            let facts = climb_facts(&question.input);
+            lines.extend(facts.iter().flat_map(|fact| {
+                let fact = Line::faint(&without_floods(fact)).wrap(width.saturating_sub(4));
+                fact.into_iter().map(|line| Line::plain("    ").then(line))
+            }));
+        }
         QuestionKind::Approval => {
             let head = Line::plain("  ")
                 .with(Tone::Strong, agent)
@@ -45,6 +53,15 @@ pub(super) fn lines(agent: &str, question: &QuestionView, width: usize, most: us
         lines.push(Line::faint(gone));
     }
     lines
+}
+
+/// `claude asks to climb to remediate`
+fn climb_head(agent: &str, question: &QuestionView) -> Line {
+    let to = question.climb().unwrap_or_default();
+    Line::plain("  ")
+        .with(Tone::Strong, agent)
+        .with(Tone::Plain, " asks to climb to ")
+        .with(Tone::Strong, &without_floods(to))
 }
 
 /// `claude wants to edit main.rs`
@@ -181,6 +198,9 @@ pub(super) fn in_short(agent: &str, question: &QuestionView) -> String {
             let files: Vec<_> = question.diff.iter().map(one).collect();
             format!("{agent} wants to {}", files.join(", "))
         }
+        QuestionKind::Approval if question.climb().is_some() => {
+            climb_head(agent, question).render(false).trim().to_owned()
+        }
         QuestionKind::Approval => {
             let about = subject(&question.input, usize::MAX);
             let about = about.first().map(|line| line.render(false));
@@ -198,6 +218,9 @@ pub(super) fn in_short(agent: &str, question: &QuestionView) -> String {
 pub(super) fn hint(question: &QuestionView, handle: &str) -> String {
     let name = handle.split(':').next().unwrap_or_default();
     match (question.kind, question.questions.as_slice()) {
+        (QuestionKind::Approval, _) if question.climb().is_some() => {
+            format!("rejoin answer {name} allow|deny")
+        }
         (QuestionKind::Approval, _) => format!("rejoin answer {name} allow|always|deny"),
         (QuestionKind::Question, [one]) if one.multi => {
             format!("rejoin answer {name} N…, or --text \"…\"")

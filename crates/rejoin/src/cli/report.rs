@@ -112,6 +112,10 @@ fn escalation(view: &TurnView) -> Option<String> {
     let why = failed.and_then(|check| check["evidence"].as_str());
     Some(match (decision, why) {
         ("climbed", _) => format!("rejoin: climbs to {to}"),
+        ("waiting", _) => format!(
+            "rejoin: asks for {to}, a person must approve it · rejoin answer {} allow|deny",
+            view.handle.split(':').next().unwrap_or("")
+        ),
         ("refused", Some(why)) => format!("rejoin: asked for {to}, refused: {why}"),
         _ => format!(
             "rejoin: asks for {to} · rejoin escalate {}",
@@ -122,6 +126,8 @@ fn escalation(view: &TurnView) -> Option<String> {
 
 fn exit_code(view: &TurnView, signal: Option<u8>) -> u8 {
     match view.status.parse() {
+        // The question of a succeeded turn is the approval of its climb.
+        Ok(TurnStatus::Succeeded) if !view.questions.is_empty() => PERSON_NEEDED,
         Ok(TurnStatus::Succeeded) => 0,
         Ok(TurnStatus::Cancelled) => signal.unwrap_or(130),
         _ => exit_of(view.error.as_ref().and_then(|e| e.class.parse().ok())),

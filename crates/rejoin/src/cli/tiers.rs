@@ -90,6 +90,7 @@ fn head(tier: &TierView) -> Vec<Line> {
     facts.extend(tier.model.clone());
     facts.extend(tier.permission.map(|mode| mode.to_string()));
     facts.extend(tier.dry_run.then(|| "dry run".to_owned()));
+    facts.extend(tier.approval.then(|| "needs an approval".to_owned()));
     facts.extend(
         tier.max_cost_usd
             .map(|most| format!("at most {} a turn", money(Some(most)))),

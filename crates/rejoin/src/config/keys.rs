@@ -163,6 +163,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("tier[].timeout", Span("never"), "", Needed, "Time limit of one turn"),
     key("tier[].max_cost_usd", Money, "", Needed, "Cost limit of one turn, in US dollars"),
     key("tier[].cooldown", Span("none"), "", Needed, "Minimum time between two climbs into the tier, per conversation"),
+    key("tier[].approval", Bool, "", Needed, "`true`: a person must approve each climb into the tier (`rejoin inbox`)"),
     key("climb.max_tier", Word, "", Needed, "Highest tier that a climb may reach"),
     key("climb.max_cost_usd", Money, "", Needed, "Cost of a chain beyond which it does not climb, in US dollars"),
     key("climb.hold", Bool, "false", NeededBeyond(&["true"]), "`true`: allow no climb"),

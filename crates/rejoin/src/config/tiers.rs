@@ -76,6 +76,7 @@ fn tier(section: &Section<'_>) -> Result<Tier> {
         timeout_ms: timeout.map(|micros| (micros / 1000).unsigned_abs()),
         max_cost: max_cost.and_then(Micros::from_dollars),
         cooldown_ms: cooldown.map(|micros| (micros / 1000).unsigned_abs()),
+        approval: value(section, "approval")?.unwrap_or_default(),
     })
 }
 

@@ -35,7 +35,7 @@ fn climb(world: &World, n: usize) -> Value {
 fn refused_by(turn: &Value) -> String {
     assert_eq!(turn["escalation"]["decision"], "refused", "{turn}");
     let checks = turn["escalation"]["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 8, "every check is kept: {turn}");
+    assert_eq!(checks.len(), 9, "every check is kept: {turn}");
     let failed = checks.iter().find(|check| check["ok"] == false).unwrap();
     failed["check"].as_str().unwrap().to_owned()
 }
