@@ -5,6 +5,7 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use rejoin_core::{Permissions, SessionId};
+use serde_json::Value;
 
 use crate::adapter::{Env, ReadHome};
 use crate::external::{Ancestor, HeaderReader, UserSessions};
@@ -54,6 +55,8 @@ capabilities! {
     defer: Defer,
     /// Leaves a trace of a process that has a session open.
     in_use: InUse,
+    /// Lets a program deny each call of a tool before it runs.
+    limits: CallLimits,
     /// Reads files that a message mentions.
     mentions: Mentions,
     /// Runs in a home that is derived from the user's own.
@@ -168,6 +171,21 @@ pub enum CallState {
     NotAlone,
     /// The message that contains the call is not complete yet.
     Unknown,
+}
+
+/// Calls that a program may deny before they run.
+pub trait CallLimits: Send + Sync {
+    /// Makes a command run `program` with the argument `limit` before each call of these tools. A
+    /// failure of the program denies the call. None if the command cannot have it.
+    fn with_limits(
+        &self,
+        command: CommandSpec,
+        program: &str,
+        tools: &[&str],
+    ) -> Option<CommandSpec>;
+
+    /// Parses the stdin of the program: the tool and the input of the call.
+    fn limited_call(&self, stdin: &[u8]) -> Option<(String, Value)>;
 }
 
 /// Traces of processes that have a session open.

@@ -74,6 +74,7 @@ impl Adapter for Claude {
             fork: Some(self),
             defer: Some(self),
             in_use: Some(self),
+            limits: Some(self),
             mentions: Some(self),
             overlay: None,
             proof: Some(self),

@@ -74,6 +74,7 @@ impl Adapter for Codex {
             fork: Some(self),
             defer: None,
             in_use: Some(self),
+            limits: None,
             mentions: None,
             overlay: None,
             proof: Some(self),

@@ -10,9 +10,10 @@ use rejoin_core::{
     Runtime, SessionId, Usage, Version, strip,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::adapter::{Adapter, CostLimit, Env, IdForm, NamedTools, Profile, ReadHome};
-use crate::capability::{Capabilities, Fork};
+use crate::capability::{CallLimits, Capabilities, Fork};
 use crate::environment::EnvRules;
 use crate::order::{CommandSpec, RunOrder};
 use crate::session::{
@@ -53,6 +54,7 @@ impl Adapter for Demo {
     fn capabilities(&self) -> Capabilities<'_> {
         Capabilities {
             fork: Some(self),
+            limits: Some(self),
             ..Capabilities::NONE
         }
     }
@@ -152,6 +154,17 @@ impl Fork for Demo {
     }
 }
 
+/// Its process counts its calls itself.
+impl CallLimits for Demo {
+    fn with_limits(&self, command: CommandSpec, _: &str, _: &[&str]) -> Option<CommandSpec> {
+        Some(command)
+    }
+
+    fn limited_call(&self, _stdin: &[u8]) -> Option<(String, Value)> {
+        None
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Line {
@@ -164,6 +177,16 @@ enum Line {
         text: String,
     },
     Ask(Asked),
+    Call {
+        id: String,
+        tool: String,
+        input: Value,
+    },
+    Result {
+        id: String,
+        is_error: bool,
+        text: String,
+    },
     Done {
         input: u64,
         output: u64,
@@ -185,6 +208,7 @@ struct DemoStream {
     error: Option<(String, bool)>,
     stderr: String,
     unknown_lines: u64,
+    tools_run: u64,
     asked: Vec<Asked>,
     /// All questions so far, and the calls that were denied.
     known: Vec<Asked>,
@@ -222,6 +246,23 @@ impl StreamParser for DemoStream {
                 self.asked.push(asked);
                 vec![]
             }
+            Ok(Line::Call { id, tool, input }) => {
+                self.tools_run += 1;
+                vec![EventBody::ToolCall {
+                    id,
+                    tool,
+                    input,
+                    parent_tool: None,
+                    kind: None,
+                    subject: None,
+                }]
+            }
+            Ok(Line::Result { id, is_error, text }) => vec![EventBody::ToolResult {
+                id,
+                is_error,
+                text,
+                exit_code: None,
+            }],
             Ok(Line::Done {
                 input,
                 output,
@@ -316,7 +357,7 @@ impl StreamParser for DemoStream {
             context,
             used: None,
             denied: self.denied,
-            tools_run: 0,
+            tools_run: self.tools_run,
             trail: vec![],
             withheld: vec![],
             compacted: false,

@@ -80,6 +80,7 @@ impl Adapter for Gemini {
             fork: Some(self),
             defer: None,
             in_use: None,
+            limits: None,
             mentions: Some(self),
             overlay: Some(self),
             proof: Some(self),

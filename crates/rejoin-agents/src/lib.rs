@@ -44,9 +44,9 @@ mod turn_end;
 
 pub use adapter::{Adapter, Allows, CostLimit, Env, IdForm, Login, NamedTools, Profile, ReadHome};
 pub use capability::{
-    Adopt, AwsLogin, CallState, Capabilities, Defer, Dialogue, Fork, HeldCall, InUse, LiveMark,
-    Mentions, Nested, OverlayHome, Proof, ProofEnv, ProofSetup, Providers, Repair, Repository,
-    Sandbox, SideFolders, Terminal, Trace, Warm, Wrapper,
+    Adopt, AwsLogin, CallLimits, CallState, Capabilities, Defer, Dialogue, Fork, HeldCall, InUse,
+    LiveMark, Mentions, Nested, OverlayHome, Proof, ProofEnv, ProofSetup, Providers, Repair,
+    Repository, Sandbox, SideFolders, Terminal, Trace, Warm, Wrapper,
 };
 pub use environment::{EnvRules, MARKER, compose_env, refuse_bare_repositories};
 pub use external::{Ancestor, HeaderReader, SessionHeader, SessionStorage, UserSessions};
@@ -65,7 +65,7 @@ pub use session::{
 };
 pub use stream::{Denied, EndCause, ProcessEnd, Reply, RunReport, Say, Spent, StreamParser};
 pub use terminal::{OPEN_MARKER, TerminalOrder};
-pub use tier_permissions::{EnforcedPart, enforced_parts, tier_permissions};
+pub use tier_permissions::{EnforcedPart, enforced_parts, limit_refusal, tier_permissions};
 pub use turn_end::{TurnEndReader, TurnState};
 
 /// All built-in agents. A new agent needs a file and a line here.

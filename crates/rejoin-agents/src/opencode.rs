@@ -78,6 +78,7 @@ impl Adapter for OpenCode {
             fork: Some(self),
             defer: None,
             in_use: Some(self),
+            limits: None,
             mentions: None,
             overlay: None,
             proof: Some(self),

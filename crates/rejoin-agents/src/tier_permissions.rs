@@ -1,6 +1,6 @@
 //! Permissions of a tier for one agent, and which parts of them the agent can enforce.
 
-use rejoin_core::{PermissionMode, Permissions, Tier};
+use rejoin_core::{LimitState, PermissionMode, Permissions, Tier};
 use serde::Serialize;
 
 use crate::adapter::Adapter;
@@ -53,10 +53,22 @@ fn without_actions(mut permissions: Permissions, adapter: Option<&dyn Adapter>) 
     }
 }
 
+/// Returns the reason why an agent cannot be held to limits of calls. None if it can, or if there
+/// are none.
+pub fn limit_refusal(adapter: &dyn Adapter, limits: &[LimitState]) -> Option<String> {
+    let cannot = !limits.is_empty() && adapter.capabilities().limits.is_none();
+    cannot.then(|| no_limits(adapter))
+}
+
+fn no_limits(adapter: &dyn Adapter) -> String {
+    let name = adapter.name();
+    format!("{name} asks no program before a call, so no limit of calls can be enforced")
+}
+
 /// Part of a tier, and how an agent enforces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EnforcedPart {
-    /// `permission`, `tools`, `deny_tools` or `dry_run`.
+    /// `permission`, `tools`, `deny_tools`, `limit` or `dry_run`.
     pub part: &'static str,
     /// False if the agent cannot enforce the part: a turn of the tier is refused.
     pub enforced: bool,
@@ -115,6 +127,20 @@ pub fn enforced_parts(
         let by = format!("the complete list on every call of {name}");
         parts.push(part("deny_tools", check(&denied), by));
     }
+    if !tier.limit.is_empty() {
+        let rules = tier.limit.iter().map(|limit| limit.tool.clone());
+        let denied = Permissions {
+            tools: None,
+            deny_tools: rules.collect(),
+            ..whole.clone()
+        };
+        let checked = match adapter.capabilities().limits {
+            Some(_) => check(&denied),
+            None => Err(no_limits(adapter)),
+        };
+        let by = format!("a program that {name} runs before each call");
+        parts.push(part("limit", checked, by));
+    }
     if tier.dry_run {
         let by = "permission read-only; tools that write or run commands denied".to_owned();
         parts.push(part("dry_run", check(&whole), by));
@@ -143,6 +169,7 @@ mod tests {
             max_cost: None,
             cooldown_ms: None,
             approval: false,
+            limit: vec![],
         }
     }
 

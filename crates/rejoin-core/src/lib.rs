@@ -39,6 +39,7 @@ mod event;
 mod handle;
 mod hex;
 mod ids;
+mod limit;
 mod marker;
 mod message;
 mod outcome;
@@ -70,6 +71,7 @@ pub use event::{EventBody, StoredEvent};
 pub use handle::{Handle, HandleRef};
 pub use hex::hex;
 pub use ids::{BadId, ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId};
+pub use limit::{LimitState, ToolLimit, is_limit_rule, rule_matches, tool_of_rule};
 pub use marker::{
     MARK_CLOSE, MARK_COMMAND, MARK_END, MARK_MESSAGE, MARK_OPEN, escape, strip, unescape,
 };
@@ -94,7 +96,7 @@ pub use supervisor::{
     APPROVAL, Approval, ClimbCheck, ClimbDecision, ClimbFacts, climb_target, supervise,
 };
 pub use tier::{Tier, Tiers};
-pub use tier_prompt::{escalation_prompt, refusal_notice, tier_notice};
+pub use tier_prompt::{escalation_prompt, refusal_notice, span, tier_notice};
 pub use tool::{ToolKind, tool_subject};
 pub use transcript::{Budget, TranscriptBuilder, TranscriptText, tokens_of};
 pub use turn::TurnStatus;

@@ -246,6 +246,7 @@ mod tests {
             max_cost: None,
             cooldown_ms: None,
             approval: false,
+            limit: vec![],
         }
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
+use crate::limit::ToolLimit;
 use crate::permission::PermissionMode;
 use crate::usage::Micros;
 
@@ -38,6 +39,9 @@ pub struct Tier {
     /// True if a person must approve each climb into the tier.
     #[serde(default)]
     pub approval: bool,
+    /// Tools that the turns of the tier may call only so often.
+    #[serde(default)]
+    pub limit: Vec<ToolLimit>,
 }
 
 /// The tiers of a configuration, lowest first.

@@ -2,16 +2,24 @@
 
 use std::fmt::Write as _;
 
+use crate::limit::LimitState;
 use crate::tier::{Tier, Tiers};
 
 /// Length of a list in a prompt, in bytes.
 const LIST: usize = 400;
+/// Length of the list of limits, in bytes.
+const LIMITS: usize = 300;
 /// Length of a name in a prompt, in bytes.
 const NAME: usize = 80;
 
 /// Returns the prompt of a climb into a tier. It contains no findings. `from` is the rank of the tier
 /// before, `None` if that turn had none.
-pub fn escalation_prompt(tiers: &Tiers, from: Option<usize>, rank: usize) -> String {
+pub fn escalation_prompt(
+    tiers: &Tiers,
+    from: Option<usize>,
+    rank: usize,
+    limits: &[LimitState],
+) -> String {
     let Some(tier) = tiers.tiers.get(rank) else {
         return String::new();
     };
@@ -22,6 +30,7 @@ pub fn escalation_prompt(tiers: &Tiers, from: Option<usize>, rank: usize) -> Str
     }
     text.push_str(".\n");
     text.push_str(&authorised(tier));
+    text.push_str(&limited(limits));
     let cooldown = match tier.cooldown_ms {
         Some(ms) => format!("one climb into this tier per {}", span(ms)),
         None => "none".into(),
@@ -37,12 +46,13 @@ pub fn escalation_prompt(tiers: &Tiers, from: Option<usize>, rank: usize) -> Str
 }
 
 /// Returns what a first turn of a tier is told besides its message.
-pub fn tier_notice(tiers: &Tiers, rank: usize) -> String {
+pub fn tier_notice(tiers: &Tiers, rank: usize, limits: &[LimitState]) -> String {
     let Some(tier) = tiers.tiers.get(rank) else {
         return String::new();
     };
     let mut text = format!("You are operating as {}.\n", short(&tier.role));
     text.push_str(&authorised(tier));
+    text.push_str(&limited(limits));
     let _ = writeln!(text, "{}", dry(tier));
     text.push_str(&how_to_ask(tiers, rank));
     text.trim_end().to_owned()
@@ -63,6 +73,26 @@ fn authorised(tier: &Tier) -> String {
         let _ = writeln!(text, "Forbidden tools: {}.", list(&tier.deny_tools, ", "));
     }
     text
+}
+
+/// Returns the calls that are left. A list that is too long ends with the number of further limits.
+fn limited(limits: &[LimitState]) -> String {
+    if limits.is_empty() {
+        return String::new();
+    }
+    // A tool that is used up is the most important one.
+    let mut sorted: Vec<&LimitState> = limits.iter().collect();
+    sorted.sort_by_key(|limit| limit.left > 0);
+    let one = |limit: &&LimitState| {
+        let (tool, per) = (&limit.tool, span(limit.per_ms));
+        match (limit.left, &limit.again_at) {
+            (0, Some(at)) => format!("{tool} is used up and denied until {at}"),
+            (0, None) => format!("{tool} is used up and denied in this turn"),
+            (left, _) => format!("{tool} {left} of {} calls left per {per}", limit.max),
+        }
+    };
+    let texts: Vec<String> = sorted.iter().map(one).collect();
+    format!("Limits: {}.\n", list_within(&texts, "; ", LIMITS))
 }
 
 fn dry(tier: &Tier) -> &'static str {
@@ -90,10 +120,15 @@ fn serde_json_string(name: &str) -> String {
 }
 
 fn list(items: &[String], between: &str) -> String {
+    let items: Vec<String> = items.iter().map(|item| short(item)).collect();
+    list_within(&items, between, LIST)
+}
+
+fn list_within(items: &[String], between: &str, most: usize) -> String {
     let mut text = String::new();
     for (n, item) in items.iter().enumerate() {
-        let item = short(item);
-        if text.len() + item.len() > LIST {
+        let item = clip(item, most);
+        if text.len() + item.len() > most {
             let _ = write!(text, "{between}and {} more", items.len() - n);
             break;
         }
@@ -118,7 +153,8 @@ fn clip(text: &str, most: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-fn span(ms: u64) -> String {
+/// Formats a time in the largest unit that divides it.
+pub fn span(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0 => format!("{ms} ms"),
@@ -148,6 +184,7 @@ mod tests {
             max_cost: None,
             cooldown_ms: None,
             approval: false,
+            limit: vec![],
         }
     }
 
@@ -162,7 +199,7 @@ mod tests {
         tiers.tiers[1].may = vec!["restart a container".into(), "notify".into()];
         tiers.tiers[1].deny_tools = vec!["Bash(helm:*)".into()];
         tiers.tiers[1].cooldown_ms = Some(1_800_000);
-        let second = escalation_prompt(&tiers, Some(0), 1);
+        let second = escalation_prompt(&tiers, Some(0), 1, &[]);
         for part in [
             "You are now operating as Tier 2, role, after Tier 1, role.",
             "You are authorised to: restart a container; notify.",
@@ -175,7 +212,7 @@ mod tests {
         }
         assert!(!second.contains("remediation attempts"), "{second}");
         tiers.tiers[2].dry_run = true;
-        let third = escalation_prompt(&tiers, Some(1), 2);
+        let third = escalation_prompt(&tiers, Some(1), 2, &[]);
         assert!(
             third.contains("The earlier remediation attempts are there too."),
             "{third}"
@@ -185,7 +222,35 @@ mod tests {
             !third.contains("```"),
             "the top tier asks for nothing: {third}"
         );
-        assert!(tier_notice(&tiers, 0).contains("```rejoin"));
+        assert!(tier_notice(&tiers, 0, &[]).contains("```rejoin"));
+    }
+
+    #[test]
+    fn the_prompt_names_what_is_left_and_when_a_used_up_tool_is_available_again() {
+        let tiers = Tiers {
+            tiers: vec![tier(1), tier(2)],
+            ..Tiers::default()
+        };
+        let limit = |tool: &str, left, again_at: Option<&str>| LimitState {
+            tool: tool.into(),
+            max: 2,
+            per_ms: 14_400_000,
+            left,
+            again_at: again_at.map(str::to_owned),
+        };
+        let limits = [
+            limit("Bash(make:*)", 1, None),
+            limit(
+                "Bash(docker restart:*)",
+                0,
+                Some("2026-01-02T03:04:05.000Z"),
+            ),
+        ];
+        let line = "Limits: Bash(docker restart:*) is used up and denied until 2026-01-02T03:04:05.000Z; Bash(make:*) 1 of 2 calls left per 4 h.";
+        let prompt = escalation_prompt(&tiers, Some(0), 1, &limits);
+        assert!(prompt.contains(line), "{prompt}");
+        assert!(tier_notice(&tiers, 1, &limits).contains(line));
+        assert!(!tier_notice(&tiers, 1, &[]).contains("Limits"));
     }
 
     /// C-20: 20 tools and 10 categories, and whatever else an operator writes.
@@ -211,7 +276,16 @@ mod tests {
             tier.deny_tools = (0..20)
                 .map(|n| format!("Bash(docker compose down {n}:*){}", word(n)))
                 .collect();
-            let prompt = escalation_prompt(&tiers, Some(0), 1);
+            let limits: Vec<LimitState> = (0..5)
+                .map(|n| LimitState {
+                    tool: format!("Bash(docker restart {n}:*){}", word(n)),
+                    max: 2,
+                    per_ms: 3_600_000,
+                    left: n as u64 % 2,
+                    again_at: Some("2026-01-01T00:00:00.000Z".into()),
+                })
+                .collect();
+            let prompt = escalation_prompt(&tiers, Some(0), 1, &limits);
             assert!(tokens_of(&prompt) < 500, "{}: {prompt}", tokens_of(&prompt));
             assert!(prompt.len() < 1_900, "{}", prompt.len());
         }

@@ -124,6 +124,8 @@ impl Hub {
         if let Some(tier) = &mut request.tier {
             tier.ceiling = self.ceiling;
         }
+        self.limit_request(&mut tx, &conversation.namespace, &mut request, now)
+            .await?;
         request.digest = (incoming.client_key.as_ref()).map(|_| digest_of(&incoming.text));
         let holder = holder.filter(|_| !busy);
         if conversation.opened_by.is_some() && incoming.if_busy == IfBusy::Fail {
@@ -175,6 +177,8 @@ impl Hub {
                 holder,
                 now,
             })
+            .await?;
+        self.reserve_calls(&mut tx, &conversation.namespace, turn, &request)
             .await?;
         self.begin_chain(&mut tx, turn, &request).await?;
         tx.conversations()

@@ -4,7 +4,7 @@
 mod approval;
 mod notices;
 
-use rejoin_agents::adapter;
+use rejoin_agents::{adapter, limit_refusal};
 use rejoin_core::{
     AgentName, Approval, ClimbDecision, ClimbFacts, ClimbRequest, ConversationId, Cost, EventBody,
     MessageState, Micros, Role, Tier, TurnId, TurnStatus, climb_request, climb_target,
@@ -274,7 +274,10 @@ impl Hub {
         let (turn, tiers) = (origin.turn, &origin.tier.tiers);
         let current = Some(origin.tier.name.as_str()).filter(|name| !name.is_empty());
         let target = climb_target(tiers, current, to);
-        let next = target.map(|(rank, tier)| Self::next_turn(origin, rank, tier));
+        let next = match target {
+            Some((rank, tier)) => Some(self.next_turn(tx, origin, (rank, tier), now).await?),
+            None => None,
+        };
         let enforceable = match &next {
             Some(next) => self.can_run(origin, next),
             None => Ok(()),
@@ -311,7 +314,13 @@ impl Hub {
     }
 
     /// Builds the turn of a tier, with the complete permissions of that tier.
-    fn next_turn(origin: &Origin<'_>, rank: usize, tier: &Tier) -> NextTurn {
+    async fn next_turn(
+        &self,
+        tx: &mut Tx,
+        origin: &Origin<'_>,
+        (rank, tier): (usize, &Tier),
+        now: i64,
+    ) -> Result<NextTurn> {
         let from = origin
             .tier
             .tiers
@@ -329,12 +338,15 @@ impl Hub {
             }),
             ..TurnFlags::default()
         };
-        NextTurn {
+        let mut request = flags.over(origin.conversation, &agent, &origin.base);
+        let namespace = &origin.conversation.namespace;
+        self.limit_request(tx, namespace, &mut request, now).await?;
+        Ok(NextTurn {
             tier: tier.name.clone(),
-            request: flags.over(origin.conversation, &agent, &origin.base),
             agent,
-            prompt: escalation_prompt(&origin.tier.tiers, from, rank),
-        }
+            prompt: escalation_prompt(&origin.tier.tiers, from, rank, &request.limits),
+            request,
+        })
     }
 
     /// Checks that the agent and the caller's ceiling allow the turn.
@@ -346,7 +358,10 @@ impl Hub {
         let allowed = caller.may_run(&next.agent, &next.request);
         allowed.map_err(|error| error.to_string())?;
         match adapter(next.agent.as_str()) {
-            Some(adapter) => adapter.check_permissions(&next.request.permissions, false),
+            Some(adapter) => {
+                adapter.check_permissions(&next.request.permissions, false)?;
+                limit_refusal(adapter, &next.request.limits).map_or(Ok(()), Err)
+            }
             None => Ok(()),
         }
     }
@@ -431,6 +446,9 @@ impl Hub {
                 holder: None,
                 now,
             })
+            .await?;
+        let namespace = &origin.conversation.namespace;
+        self.reserve_calls(tx, namespace, turn, &next.request)
             .await?;
         let link = ChainLink {
             tier: &next.tier,

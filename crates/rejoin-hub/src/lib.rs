@@ -56,6 +56,7 @@ pub mod fault;
 pub mod fields;
 mod finish;
 mod lease;
+mod limits;
 mod list;
 mod maintenance;
 mod message_request;

@@ -307,6 +307,7 @@ impl Hub {
         let (conversation, turn) = (claimed.conversation.id, claimed.turn.id);
         let now = self.clock.now();
         tx.events().add(conversation, turn, now, events).await?;
+        self.count_calls(&mut tx, claimed, events, now).await?;
         if !asked.is_empty() {
             tx.questions()
                 .add(conversation, turn, n, now, asked)

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use rejoin_agents::{adapter, tier_permissions};
 use rejoin_core::{
-    AgentName, Fresh, Micros, PermissionMode, Permissions, Policy, Request, Tier, Tiers, is_word,
+    AgentName, Fresh, LimitState, Micros, PermissionMode, Permissions, Policy, Request, Tier,
+    Tiers, is_word,
 };
 use rejoin_store::{AgentSettings, Conversation};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub struct TurnRequest {
     /// Tier of the turn. `permissions` are then those of the tier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierTurn>,
+    /// Limits of the tier, with the calls that are left to this turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitState>,
     /// Standing instructions of the product that embeds rejoin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,

@@ -2,8 +2,8 @@
 //! renamed.
 
 use rejoin_core::{
-    Class, Context, ConversationId, Counts, MessageId, MessageState, Micros, Role, Sent, ToolNote,
-    TurnId, TurnStatus, Usage,
+    Class, Context, ConversationId, Counts, LimitState, MessageId, MessageState, Micros, Role,
+    Sent, ToolNote, TurnId, TurnStatus, Usage,
 };
 use rejoin_store::{Conversation, Read, StoredMessage, StoredTurn};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,9 @@ pub struct TurnView {
     pub denied: Value,
     pub saved: String,
     pub tier: Option<String>,
+    /// Limits of the tier, with the calls that were left when the turn was accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitState>,
     pub parent_turn_id: Option<TurnId>,
     /// Root of the chain of a turn with a tier.
     pub chain_id: Option<TurnId>,
@@ -433,6 +436,7 @@ pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -
         denied: turn.denied.clone(),
         saved: turn.saved.clone(),
         tier: turn.tier.clone(),
+        limits: serde_json::from_value(turn.request["limits"].clone()).unwrap_or_default(),
         parent_turn_id: turn.parent,
         chain_id: turn.chain,
         escalation: shown_escalation(&turn, &questions),

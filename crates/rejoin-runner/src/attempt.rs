@@ -19,6 +19,7 @@ use crate::fork::forks;
 use crate::holder::Holder;
 use crate::hook::with_hook;
 use crate::inspect::Inspection;
+use crate::limits::with_limits;
 use crate::render::{Rendered, Target, render_prompt};
 use crate::turn_record::record;
 use crate::warm::{IdleState, WarmProcess, is_live};
@@ -99,6 +100,9 @@ impl AttemptContext<'_> {
             prompt_id,
         };
         let (command, session) = self.command(&draft)?;
+        let run = run_folder(self.config, claimed, &draft.prompt_id);
+        let limits = self.hub.limits_of(claimed).await?;
+        let command = with_limits(inspection.adapter, command, &run, &limits)?;
         let chosen_by = command
             .chosen_by
             .unwrap_or(inspection.adapter.profile().chosen_by);

@@ -60,7 +60,7 @@ pub(crate) fn with_hook(
 
 /// Returns the path of this program. A path, because the CLI calls the hook later, and the program
 /// may have been replaced by a newer build by then.
-fn myself() -> Option<String> {
+pub(crate) fn myself() -> Option<String> {
     let path = std::env::current_exe().ok()?;
     let path = path.to_str()?;
     Some(path.strip_suffix(" (deleted)").unwrap_or(path).to_owned())

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Adapter, Memory, Overlay, RepositoryConfig, SessionAt, compose_env};
+use rejoin_agents::{
+    Adapter, Memory, Overlay, RepositoryConfig, SessionAt, compose_env, limit_refusal,
+};
 use rejoin_core::{
     FileMark, Folder, FolderFact, Pin, PinState, SeenPrefix, SessionFact, SnapshotFact,
 };
@@ -156,6 +158,7 @@ pub async fn inspect(
         .check_permissions(&request.permissions, as_root)
         .err()
         .or_else(|| cost_limit::refusal(adapter, request, &config.models))
+        .or_else(|| limit_refusal(adapter, &request.limits))
         .or(standing.refused)
         .or_else(|| wall.refusal(config.wall.mode));
     let session = match outlook.best() {

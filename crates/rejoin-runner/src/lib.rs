@@ -45,6 +45,7 @@ mod in_use;
 pub mod inspect;
 mod kept_processes;
 mod lease;
+pub mod limits;
 pub mod location;
 mod lost_turn;
 pub mod marks;

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::hook;
 use crate::in_use::in_use;
 use crate::inspect::{Inspection, inspect};
+use crate::limits::with_limits;
 use crate::run::{Run, cannot_continue};
 use crate::settle::settle_unfinished;
 use crate::shim::void;
@@ -85,7 +86,11 @@ impl Runner {
         cancel: watch::Receiver<bool>,
     ) -> Result<TurnState> {
         let ready = self.ready(claimed, last, plan, so_far, &cancel).await?;
-        let prepared = self.prepare_continuation(claimed, last, plan, so_far, &ready)?;
+        let mut prepared = self.prepare_continuation(claimed, last, plan, so_far, &ready)?;
+        let run = run_folder(&self.config, claimed, &prepared.prompt_id);
+        let limits = self.hub.limits_of(claimed).await?;
+        let adapter = ready.inspection.adapter;
+        prepared.command = with_limits(adapter, prepared.command, &run, &limits)?;
         self.begin_continuation(claimed, last, &prepared, &ready)
             .await?;
         let context = AttemptContext {

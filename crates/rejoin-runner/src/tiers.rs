@@ -2,7 +2,7 @@
 //! mechanism, and the parts that it cannot.
 
 use rejoin_agents::{Adapter, EnforcedPart, enforced_parts};
-use rejoin_core::{Micros, PermissionMode, Tier, Tiers};
+use rejoin_core::{Micros, PermissionMode, Tier, Tiers, ToolLimit};
 use serde::Serialize;
 
 /// The configured tiers, lowest first.
@@ -29,6 +29,8 @@ pub struct TierView {
     pub cooldown_ms: Option<u64>,
     /// True if a person must approve each climb into the tier.
     pub approval: bool,
+    /// Calls that the tier may make within a time.
+    pub limit: Vec<ToolLimit>,
     /// Agents that may run the tier: its own, or all.
     pub agents: Vec<AgentParts>,
 }
@@ -63,6 +65,7 @@ impl TiersView {
             max_cost_usd: tier.max_cost.map(Micros::dollars),
             cooldown_ms: tier.cooldown_ms,
             approval: tier.approval,
+            limit: tier.limit.clone(),
             agents: adapters
                 .iter()
                 .filter(|a| {

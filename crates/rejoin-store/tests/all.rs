@@ -14,6 +14,7 @@ mod suite {
     mod events;
     mod history;
     mod leases;
+    mod limits;
     mod objects;
     mod open;
     mod pins;

@@ -2,6 +2,7 @@
 //! it has been told. Everything a coding CLI does that matters to rejoin, without a model.
 
 mod asking;
+mod calling;
 mod climbing;
 mod slow;
 
@@ -80,6 +81,7 @@ fn turn(session: &SessionId, resume: bool) -> Result<(), String> {
 
     std::thread::sleep(slow::thinks(&prompt.message));
     let climb = climbing::request(&prompt.message);
+    let calls = calling::call(&prompt.message, &prompt.id);
     let heard = asking::ask(&prompt.message, &prompt.id, &mut stdin)?;
     let text = match &prompt.context {
         Some(context) => format!("{context}\n\n{}", prompt.message),
@@ -91,7 +93,7 @@ fn turn(session: &SessionId, resume: bool) -> Result<(), String> {
         .flat_map(|s| words_of(&s.text))
         .collect();
     told.extend(words_of(&text));
-    let mut answer = heard.unwrap_or_default() + &recall(&told);
+    let mut answer = calls + &heard.unwrap_or_default() + &recall(&told);
     if let Some(block) = climb {
         answer = format!("{answer}\n\n{block}");
     }

@@ -66,6 +66,7 @@ pub fn role() -> Option<ExitCode> {
             rejoin_runner::hook::main();
             ExitCode::SUCCESS
         }
+        Some("limit") => rejoin_runner::limits::main(),
         Some("demo-agent") => demo_agent::run(args.get(2..).unwrap_or_default()),
         _ => return None,
     })

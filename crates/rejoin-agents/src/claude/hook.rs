@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::wire::{Block, MessageLine};
 use super::{Claude, command};
-use crate::capability::{CallState, Defer, HeldCall};
+use crate::capability::{CallLimits, CallState, Defer, HeldCall};
 use crate::order::{CommandSpec, GoOnOrder, Hook};
 
 const DEFER: &str =
@@ -64,6 +64,53 @@ impl Defer for Claude {
 
     fn deferral(&self) -> &'static str {
         DEFER
+    }
+}
+
+impl CallLimits for Claude {
+    /// Settings of the user stay in effect, so a command that has some cannot have the program.
+    fn with_limits(
+        &self,
+        mut command: CommandSpec,
+        program: &str,
+        tools: &[&str],
+    ) -> Option<CommandSpec> {
+        let program = program.replace('\'', r"'\''");
+        // Exit code 2 is a denial; any other failure would permit the call.
+        let entry = json!({
+            "matcher": tools.join("|"),
+            "hooks": [{"type": "command", "command": format!("'{program}' limit || exit 2")}],
+        });
+        if command
+            .args
+            .iter()
+            .any(|arg| arg.starts_with("--settings="))
+        {
+            return None;
+        }
+        let Some(at) = command.args.iter().position(|arg| arg == "--settings") else {
+            let settings = json!({"hooks": {"PreToolUse": [entry]}});
+            let args = ["--settings".to_owned(), settings.to_string()];
+            command.args.extend(args);
+            return Some(command);
+        };
+        // The settings of the hook that defers questions.
+        let text = command.args.get_mut(at + 1)?;
+        let mut settings: Value = serde_json::from_str(text).ok()?;
+        let hooks = settings["hooks"]["PreToolUse"].as_array_mut()?;
+        let own = |hook: &Value| hook["matcher"] == TOOL;
+        if !hooks.iter().all(own) {
+            return None;
+        }
+        hooks.push(entry);
+        *text = settings.to_string();
+        Some(command)
+    }
+
+    fn limited_call(&self, stdin: &[u8]) -> Option<(String, Value)> {
+        let call: Value = serde_json::from_slice(stdin).ok()?;
+        let tool = call["tool_name"].as_str()?.to_owned();
+        Some((tool, call["tool_input"].clone()))
     }
 }
 
@@ -269,6 +316,25 @@ mod tests {
         let run = &settings["hooks"]["PreToolUse"][0]["hooks"][0];
         assert_eq!(run["command"], r"'/it'\''s/rejoin' hook || true");
         assert_eq!(run["timeout"], 80);
-        assert_eq!(Claude.with_hook(command, &hook), None);
+        assert_eq!(Claude.with_hook(command.clone(), &hook), None);
+
+        let limited = Claude.with_limits(command, hook.program, &["Bash", "Write"]);
+        let limited = limited.unwrap();
+        assert_eq!(limited.args.len(), 2);
+        let settings: Value = serde_json::from_str(&limited.args[1]).unwrap();
+        let added = &settings["hooks"]["PreToolUse"][1];
+        assert_eq!(added["matcher"], "Bash|Write");
+        let run = &added["hooks"][0]["command"];
+        assert_eq!(run, r"'/it'\''s/rejoin' limit || exit 2");
+        let alone = Claude.with_limits(CommandSpec::default(), "rejoin", &["Bash"]);
+        assert_eq!(alone.unwrap().args[0], "--settings");
+        for own in [&["--settings", "mine.json"][..], &["--settings={}"]] {
+            let args = own.iter().map(|&arg| arg.to_owned()).collect();
+            let command = CommandSpec {
+                args,
+                ..CommandSpec::default()
+            };
+            assert_eq!(Claude.with_limits(command, "rejoin", &["Bash"]), None);
+        }
     }
 }

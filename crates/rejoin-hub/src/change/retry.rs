@@ -121,6 +121,8 @@ impl Hub {
         if let Some(tier) = &mut request.tier {
             tier.ceiling = self.ceiling;
         }
+        self.limit_request(tx, &conversation.namespace, &mut request, now)
+            .await?;
         request.fresh = Some(Fresh::Retry);
         request.digest = Some(digest_of(again.message));
         tx.turns()
@@ -135,6 +137,8 @@ impl Hub {
                 holder: Some(holder),
                 now,
             })
+            .await?;
+        self.reserve_calls(tx, &conversation.namespace, turn, &request)
             .await?;
         self.begin_chain(tx, turn, &request).await?;
         tx.conversations()

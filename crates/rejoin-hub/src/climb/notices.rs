@@ -55,7 +55,7 @@ impl Hub {
         if let Some(tier) = &claimed.request.tier
             && let Some((rank, _)) = tier.tiers.find(&tier.name)
         {
-            notices.push(tier_notice(&tier.tiers, rank));
+            notices.push(tier_notice(&tier.tiers, rank, &claimed.request.limits));
         }
         Ok((!notices.is_empty()).then(|| notices.join("\n\n")))
     }

@@ -14,6 +14,7 @@ use crate::folder::make_private;
 use crate::foreign_file;
 use crate::hook;
 use crate::inspect::environment;
+use crate::limits;
 use crate::overlay;
 use crate::process::{SELF, ShimChild, spawn_shim, spawn_waiting_shim};
 use crate::shim::Spec;
@@ -131,6 +132,7 @@ impl AttemptContext<'_> {
     fn wall(&self, prepared: &PreparedRun) -> Option<Wall> {
         let mut wall = self.inspection.wall.wall()?.clone();
         wall.gaps.extend(hook::gaps(&prepared.command.env));
+        wall.gaps.extend(limits::gaps(&prepared.command.env));
         if prepared.plan.forked.is_some() && matches!(self.forking(), Some(Forking::FromFile(_))) {
             let (folder, pin) = (turn_folder(self.config, self.claimed), prepared.pin.id());
             let seed = self

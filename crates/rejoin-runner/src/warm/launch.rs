@@ -116,7 +116,8 @@ impl AttemptContext<'_> {
 /// Returns true if a process that serves several turns can fulfil the request.
 pub(super) fn may_stay(request: &TurnRequest) -> bool {
     // The CLI would add up the costs of all turns.
-    request.max_cost.is_none() && !request.keep_background
+    // A limit of calls is that of one turn.
+    request.max_cost.is_none() && !request.keep_background && request.limits.is_empty()
 }
 
 /// Returns a hash of everything that a process is started with, except its session and its prompt.

@@ -78,6 +78,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         15,
         include_str!("../../../../migrations/postgres/0015_views.sql"),
     ),
+    (
+        16,
+        include_str!("../../../../migrations/postgres/0016_limits.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);

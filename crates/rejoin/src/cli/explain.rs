@@ -7,7 +7,7 @@ pub(super) mod reason_text;
 use std::path::PathBuf;
 
 use clap::Args;
-use rejoin_core::{PermissionMode, Reason, TurnStatus, Verdict};
+use rejoin_core::{PermissionMode, Reason, TurnStatus, Verdict, span};
 use rejoin_hub::{ExplainView, TurnView};
 use serde_json::Value;
 
@@ -182,6 +182,11 @@ fn past(out: Output, explained: &ExplainView, args: &ExplainArgs) {
         "allowed",
         &allowed(permissions.mode.as_str(), tools, &permissions.deny_tools),
     );
+    for (n, limit) in view.limits.iter().enumerate() {
+        let (label, per) = (if n == 0 { "limits" } else { "" }, span(limit.per_ms));
+        let text = format!("{} {} of {} per {per}", limit.tool, limit.left, limit.max);
+        page.row(label, &text);
+    }
     page.wall(&view.checks, raw);
     if let Some(denied) = view.denied.as_array().filter(|d| !d.is_empty()) {
         let list: Vec<String> = denied.iter().map(denial).collect();

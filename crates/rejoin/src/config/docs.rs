@@ -105,6 +105,7 @@ fn value_words(kind: Kind) -> String {
         Kind::Texts => "list of texts".into(),
         Kind::Money => "number, not negative".into(),
         Kind::Key => "64 hex letters".into(),
+        Kind::Limits => "list of `{ tool, max, per }`".into(),
         Kind::Text | Kind::Bool | Kind::Whole { .. } | Kind::Share => kind.words(),
     }
 }

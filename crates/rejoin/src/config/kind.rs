@@ -1,6 +1,8 @@
 //! Kinds of values: parsed from a file or the environment, described in words and as a schema.
 
-use rejoin_core::is_word;
+use std::time::Duration;
+
+use rejoin_core::{is_limit_rule, is_word};
 use serde_json::{Value, json};
 
 use crate::duration;
@@ -27,6 +29,8 @@ pub(crate) enum Kind {
     Span(&'static str),
     /// A key of 32 bytes.
     Key,
+    /// Limits of tools.
+    Limits,
 }
 
 impl Kind {
@@ -42,7 +46,7 @@ impl Kind {
             Self::Share => value.as_f64().is_some_and(|n| n > 0.0 && n <= 1.0),
             Self::Money => value.as_f64().is_some_and(|n| (0.0..1e9).contains(&n)),
             Self::OneOf(words) => value.as_str().is_some_and(|t| words.contains(&t)),
-            Self::Texts | Self::SomeOf(_) => value
+            Self::Texts | Self::SomeOf(_) | Self::Limits => value
                 .as_array()
                 .is_some_and(|list| list.iter().all(|item| self.fits_item(item))),
             Self::Map => value.as_object().is_some_and(|map| {
@@ -60,6 +64,7 @@ impl Kind {
     pub(crate) fn fits_item(self, item: &Value) -> bool {
         match self {
             Self::SomeOf(words) => item.as_str().is_some_and(|t| words.contains(&t)),
+            Self::Limits => is_limit(item),
             Self::Map | Self::Texts => item.as_str().is_some_and(plain),
             Self::Text
             | Self::Word
@@ -85,10 +90,11 @@ impl Kind {
             },
             Self::Whole { .. } => json!(text.parse::<i64>().ok()?),
             Self::Share | Self::Money => json!(text.parse::<f64>().ok()?),
-            Self::Texts | Self::SomeOf(_) if text.starts_with('[') => {
+            Self::Texts | Self::SomeOf(_) | Self::Limits if text.starts_with('[') => {
                 serde_json::from_str(text).ok()?
             }
             Self::Texts | Self::SomeOf(_) => items().collect(),
+            Self::Limits => return None,
             Self::Map if text.starts_with('{') => serde_json::from_str(text).ok()?,
             Self::Map => {
                 let pairs: Option<serde_json::Map<_, _>> = items()
@@ -116,6 +122,7 @@ impl Kind {
             Self::Map => "a table of texts, { NAME = \"value\" }".into(),
             Self::Span(word) => format!("a time like \"12h\" or \"30d\", or \"{word}\""),
             Self::Key => "64 hex letters, as from `openssl rand -hex 32`".into(),
+            Self::Limits => LIMITS.into(),
         }
     }
 
@@ -137,8 +144,36 @@ impl Kind {
                 json!({"anyOf": [{"enum": [word]}, {"type": "string", "pattern": "^[0-9]+([.][0-9]+)? *(ms|s|m|min|h|d|w)$"}]})
             }
             Self::Key => json!({"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}),
+            Self::Limits => json!({"type": "array", "items": {
+                "type": "object", "additionalProperties": false, "required": ["tool", "max", "per"],
+                "properties": {
+                    "tool": {"type": "string", "minLength": 1},
+                    "max": {"type": "integer", "minimum": 1, "maximum": MOST_CALLS},
+                    "per": {"type": "string"},
+                },
+            }}),
         }
     }
+}
+
+/// Most calls that a limit can allow.
+const MOST_CALLS: i64 = 1_000;
+/// Longest period of a limit.
+const LONGEST_PERIOD: Duration = Duration::from_hours(31 * 24);
+const LIMITS: &str = "a list of limits, { tool = \"Bash(docker restart:*)\", max = 2, per = \"4h\" }; a rule is a tool, or a tool with the beginning of a command; at most 1000 calls, within at most 31d";
+
+fn is_limit(item: &Value) -> bool {
+    let Some(limit) = item.as_object() else {
+        return false;
+    };
+    let per = limit.get("per").and_then(Value::as_str);
+    let per = per.and_then(duration::parse_with_unit);
+    let max = limit.get("max").and_then(Value::as_i64);
+    let tool = limit.get("tool").and_then(Value::as_str);
+    limit.len() == 3
+        && tool.is_some_and(is_limit_rule)
+        && max.is_some_and(|max| (1..=MOST_CALLS).contains(&max))
+        && per.is_some_and(|per| !per.is_zero() && per <= LONGEST_PERIOD)
 }
 
 fn quoted(words: &[&str]) -> String {
@@ -201,6 +236,16 @@ mod tests {
                 json!("0aF3".repeat(15)),
             ),
             (Kind::Key, json!("00".repeat(32)), json!("ü".repeat(32))),
+            (
+                Kind::Limits,
+                json!([{"tool": "Bash(make:*)", "max": 2, "per": "4h"}]),
+                json!([{"tool": "Bash(make:*)", "max": 2, "per": "4"}]),
+            ),
+            (
+                Kind::Limits,
+                json!([]),
+                json!([{"tool": "Bash(git * x)", "max": 2, "per": "4h"}]),
+            ),
         ] {
             assert!(kind.fits(&good), "{good}");
             assert!(!kind.fits(&bad), "{bad}");

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use rejoin_agents::{Adapter, tier_permissions};
-use rejoin_core::{AgentName, Micros, PermissionMode, Tier, Tiers};
+use rejoin_core::{AgentName, Micros, PermissionMode, Tier, Tiers, ToolLimit};
+use serde::Deserialize;
 
 use super::file::at_line;
 use super::load::Loaded;
@@ -77,7 +78,34 @@ fn tier(section: &Section<'_>) -> Result<Tier> {
         max_cost: max_cost.and_then(Micros::from_dollars),
         cooldown_ms: cooldown.map(|micros| (micros / 1000).unsigned_abs()),
         approval: value(section, "approval")?.unwrap_or_default(),
+        limit: limits(section)?,
     })
+}
+
+/// Limit as it is written.
+#[derive(Deserialize)]
+struct WrittenLimit {
+    tool: String,
+    max: u64,
+    per: String,
+}
+
+fn limits(section: &Section<'_>) -> Result<Vec<ToolLimit>> {
+    let written: Vec<WrittenLimit> = value(section, "limit")?.unwrap_or_default();
+    let mut limits: Vec<ToolLimit> = vec![];
+    for limit in written {
+        if limits.iter().any(|known| known.tool == limit.tool) {
+            let text = format!("there are two limits of `{}`", limit.tool);
+            return Err(wrong(section, "limit", &text));
+        }
+        let per = duration::micros(&limit.per).unwrap_or_default();
+        limits.push(ToolLimit {
+            tool: limit.tool,
+            max: limit.max,
+            per_ms: (per / 1000).unsigned_abs(),
+        });
+    }
+    Ok(limits)
 }
 
 /// Refuses a tier whose agent cannot enforce its permissions. A tier without an agent is checked

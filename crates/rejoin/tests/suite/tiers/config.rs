@@ -56,6 +56,21 @@ fn mistakes_are_named_with_their_line() {
             5,
             "`tier[0].tools`: the tool `Write` may write, and the turn is read-only",
         ),
+        (
+            "[[tier]]\nname = \"a\"\nagent = \"codex\"\nlimit = [{ tool = \"shell\", max = 2, per = \"4h\" }]\n",
+            4,
+            "`tier[0].limit`: codex asks no program before a call, so no limit of calls can be enforced",
+        ),
+        (
+            "[[tier]]\nname = \"a\"\nagent = \"claude\"\nlimit = [\n  { tool = \"Bash\", max = 2, per = \"4h\" },\n  { tool = \"Bash\", max = 3, per = \"1h\" },\n]\n",
+            4,
+            "`tier[0].limit`: there are two limits of `Bash`",
+        ),
+        (
+            "[[tier]]\nname = \"a\"\nlimit = [\n  { tool = \"Bash\", max = 2 },\n]\n",
+            4,
+            "`tier[0].limit` is [{ max = 2, tool = \"Bash\" }]; it must be a list of limits, { tool = \"Bash(docker restart:*)\", max = 2, per = \"4h\" }; a rule is a tool, or a tool with the beginning of a command; at most 1000 calls, within at most 31d",
+        ),
     ] {
         std::fs::write(&file, text).unwrap();
         let done = world.run(&["--config", named, "list"]);
