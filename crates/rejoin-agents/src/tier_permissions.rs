@@ -170,6 +170,7 @@ mod tests {
             cooldown_ms: None,
             approval: false,
             limit: vec![],
+            prompt: None,
         }
     }
 

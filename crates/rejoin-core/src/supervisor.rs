@@ -247,6 +247,7 @@ mod tests {
             cooldown_ms: None,
             approval: false,
             limit: vec![],
+            prompt: None,
         }
     }
 

@@ -42,6 +42,9 @@ pub struct Tier {
     /// Tools that the turns of the tier may call only so often.
     #[serde(default)]
     pub limit: Vec<ToolLimit>,
+    /// Template in place of the built-in escalation prompt.
+    #[serde(default)]
+    pub prompt: Option<String>,
 }
 
 /// The tiers of a configuration, lowest first.

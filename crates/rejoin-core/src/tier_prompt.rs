@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::limit::LimitState;
+use crate::permission::Permissions;
 use crate::tier::{Tier, Tiers};
+use crate::tier_template::fill_template;
 
 /// Length of a list in a prompt, in bytes.
 const LIST: usize = 400;
@@ -12,18 +14,40 @@ const LIMITS: usize = 300;
 /// Length of a name in a prompt, in bytes.
 const NAME: usize = 80;
 
-/// Returns the prompt of a climb into a tier. It contains no findings. `from` is the rank of the tier
-/// before, `None` if that turn had none.
-pub fn escalation_prompt(
-    tiers: &Tiers,
-    from: Option<usize>,
-    rank: usize,
-    limits: &[LimitState],
-) -> String {
+/// Facts for the prompt of a climb.
+#[derive(Debug, Clone, Copy)]
+pub struct ClimbPrompt<'a> {
+    pub tiers: &'a Tiers,
+    /// Rank of the tier before; `None` if that turn had none.
+    pub from: Option<usize>,
+    /// Rank of the tier that the climb leads to.
+    pub rank: usize,
+    pub limits: &'a [LimitState],
+    /// Permissions of the next turn.
+    pub permissions: &'a Permissions,
+    /// Reason that the request gives.
+    pub reason: &'a str,
+    /// Tiers of the chain so far, root first.
+    pub chain: &'a [String],
+}
+
+/// Returns the prompt of a climb into a tier: the tier's template with its values, or the built-in
+/// prompt, which contains no findings.
+pub fn escalation_prompt(facts: &ClimbPrompt<'_>) -> String {
+    let ClimbPrompt {
+        tiers,
+        from,
+        rank,
+        limits,
+        ..
+    } = *facts;
     let Some(tier) = tiers.tiers.get(rank) else {
         return String::new();
     };
     let before = from.and_then(|from| tiers.tiers.get(from));
+    if let Some(template) = &tier.prompt {
+        return fill_template(template, |name| value(facts, tier, before, name));
+    }
     let mut text = format!("You are now operating as {}", short(&tier.role));
     if let Some(before) = before {
         let _ = write!(text, ", after {}", short(&before.role));
@@ -43,6 +67,29 @@ pub fn escalation_prompt(
     text.push_str(" The new permissions replace the earlier ones.\n");
     text.push_str(&how_to_ask(tiers, rank));
     text.trim_end().to_owned()
+}
+
+/// Returns the value of a variable of templates.
+fn value(
+    facts: &ClimbPrompt<'_>,
+    tier: &Tier,
+    before: Option<&Tier>,
+    name: &str,
+) -> Option<String> {
+    let permissions = facts.permissions;
+    Some(match name {
+        "tier" => tier.name.clone(),
+        "role" => tier.role.clone(),
+        "may" => tier.may.join("; "),
+        "tools" => permissions.tools.clone().unwrap_or_default().join(", "),
+        "deny_tools" => permissions.deny_tools.join(", "),
+        "limits" => limit_texts(facts.limits).join("; "),
+        "dry_run" => if tier.dry_run { "yes" } else { "no" }.to_owned(),
+        "previous" => before.map(|tier| tier.role.clone()).unwrap_or_default(),
+        "reason" => facts.reason.to_owned(),
+        "chain" => facts.chain.join(" > "),
+        _ => return None,
+    })
 }
 
 /// Returns what a first turn of a tier is told besides its message.
@@ -80,6 +127,13 @@ fn limited(limits: &[LimitState]) -> String {
     if limits.is_empty() {
         return String::new();
     }
+    format!(
+        "Limits: {}.\n",
+        list_within(&limit_texts(limits), "; ", LIMITS)
+    )
+}
+
+fn limit_texts(limits: &[LimitState]) -> Vec<String> {
     // A tool that is used up is the most important one.
     let mut sorted: Vec<&LimitState> = limits.iter().collect();
     sorted.sort_by_key(|limit| limit.left > 0);
@@ -91,8 +145,7 @@ fn limited(limits: &[LimitState]) -> String {
             (left, _) => format!("{tool} {left} of {} calls left per {per}", limit.max),
         }
     };
-    let texts: Vec<String> = sorted.iter().map(one).collect();
-    format!("Limits: {}.\n", list_within(&texts, "; ", LIMITS))
+    sorted.iter().map(one).collect()
 }
 
 fn dry(tier: &Tier) -> &'static str {
@@ -169,6 +222,37 @@ mod tests {
     use super::*;
     use crate::transcript::tokens_of;
 
+    fn prompt(tiers: &Tiers, from: usize, rank: usize, limits: &[LimitState]) -> String {
+        escalation_prompt(&ClimbPrompt {
+            tiers,
+            from: Some(from),
+            rank,
+            limits,
+            permissions: &Permissions {
+                tools: Some(vec!["Bash".into()]),
+                deny_tools: vec!["Bash(helm:*)".into()],
+                ..Permissions::default()
+            },
+            reason: "db {{ role }} is down",
+            chain: &["tier-1".into()],
+        })
+    }
+
+    #[test]
+    fn a_template_replaces_the_built_in_prompt() {
+        let mut tiers = Tiers {
+            tiers: vec![tier(1), tier(2)],
+            ..Tiers::default()
+        };
+        tiers.tiers[1].may = vec!["restart".into(), "notify".into()];
+        let all = "{{ tier }}|{{ role }}|{{ may }}|{{ tools }}|{{ deny_tools }}|{{ limits }}|{{ dry_run }}|{{ previous }}|{{ reason }}|{{ chain }}";
+        tiers.tiers[1].prompt = Some(all.into());
+        assert_eq!(
+            prompt(&tiers, 0, 1, &[]),
+            "tier-2|Tier 2, role|restart; notify|Bash|Bash(helm:*)||no|Tier 1, role|db {{ role }} is down|tier-1"
+        );
+    }
+
     fn tier(n: usize) -> Tier {
         Tier {
             name: format!("tier-{n}"),
@@ -185,6 +269,7 @@ mod tests {
             cooldown_ms: None,
             approval: false,
             limit: vec![],
+            prompt: None,
         }
     }
 
@@ -199,7 +284,7 @@ mod tests {
         tiers.tiers[1].may = vec!["restart a container".into(), "notify".into()];
         tiers.tiers[1].deny_tools = vec!["Bash(helm:*)".into()];
         tiers.tiers[1].cooldown_ms = Some(1_800_000);
-        let second = escalation_prompt(&tiers, Some(0), 1, &[]);
+        let second = prompt(&tiers, 0, 1, &[]);
         for part in [
             "You are now operating as Tier 2, role, after Tier 1, role.",
             "You are authorised to: restart a container; notify.",
@@ -212,7 +297,7 @@ mod tests {
         }
         assert!(!second.contains("remediation attempts"), "{second}");
         tiers.tiers[2].dry_run = true;
-        let third = escalation_prompt(&tiers, Some(1), 2, &[]);
+        let third = prompt(&tiers, 1, 2, &[]);
         assert!(
             third.contains("The earlier remediation attempts are there too."),
             "{third}"
@@ -247,7 +332,7 @@ mod tests {
             ),
         ];
         let line = "Limits: Bash(docker restart:*) is used up and denied until 2026-01-02T03:04:05.000Z; Bash(make:*) 1 of 2 calls left per 4 h.";
-        let prompt = escalation_prompt(&tiers, Some(0), 1, &limits);
+        let prompt = prompt(&tiers, 0, 1, &limits);
         assert!(prompt.contains(line), "{prompt}");
         assert!(tier_notice(&tiers, 1, &limits).contains(line));
         assert!(!tier_notice(&tiers, 1, &[]).contains("Limits"));
@@ -285,7 +370,7 @@ mod tests {
                     again_at: Some("2026-01-01T00:00:00.000Z".into()),
                 })
                 .collect();
-            let prompt = escalation_prompt(&tiers, Some(0), 1, &limits);
+            let prompt = prompt(&tiers, 0, 1, &limits);
             assert!(tokens_of(&prompt) < 500, "{}: {prompt}", tokens_of(&prompt));
             assert!(prompt.len() < 1_900, "{}", prompt.len());
         }

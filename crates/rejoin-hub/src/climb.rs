@@ -2,13 +2,12 @@
 //! the transaction that ends the turn.
 
 mod approval;
+mod next;
 mod notices;
 
-use rejoin_agents::{adapter, limit_refusal};
 use rejoin_core::{
-    AgentName, Approval, ClimbDecision, ClimbFacts, ClimbRequest, ConversationId, Cost, EventBody,
-    MessageState, Micros, Role, Tier, TurnId, TurnStatus, climb_request, climb_target,
-    escalation_prompt, supervise,
+    Approval, ClimbDecision, ClimbFacts, ClimbRequest, ConversationId, Cost, EventBody,
+    MessageState, Micros, Role, TurnId, TurnStatus, climb_request, climb_target, supervise,
 };
 use rejoin_store::{ChainLink, Conversation, HERE, NewMessage, NewTurn, StoredTurn, Tx};
 use serde::{Deserialize, Serialize};
@@ -20,10 +19,11 @@ use crate::claim::Claimed;
 use crate::error::{Error, Result};
 use crate::finish::Settled;
 use crate::metrics;
-use crate::request::{TierTurn, TurnFlags, TurnRequest};
+use crate::request::{TierTurn, TurnRequest};
 
 use approval::word_for;
 pub(crate) use approval::{CLIMB_TOOL, approval_of, shown_escalation, waits_for_approval};
+use next::NextTurn;
 
 /// Number of events in which the final message of a turn is looked for.
 const NEWEST: i64 = 500;
@@ -71,14 +71,6 @@ pub struct EscalateView {
     pub prompt: Option<String>,
     /// The next turn.
     pub turn_id: Option<TurnId>,
-}
-
-/// Turn that a climb may begin.
-struct NextTurn {
-    tier: String,
-    agent: AgentName,
-    request: TurnRequest,
-    prompt: String,
 }
 
 /// Decision to store, in one word, and the trigger of the next turn.
@@ -162,7 +154,13 @@ impl Hub {
             tier,
         };
         let (decision, next) = self
-            .decide_climb(tx, &origin, asked.to.as_deref(), Approval::Open, now)
+            .decide_climb(
+                tx,
+                &origin,
+                (asked.to.as_deref(), &asked.reason),
+                Approval::Open,
+                now,
+            )
             .await?;
         let ruling = Ruling {
             word: word_for(&decision, origin.tier.climb),
@@ -219,7 +217,10 @@ impl Hub {
             .decide_climb(
                 &mut tx,
                 &origin,
-                asked.to.as_deref(),
+                (
+                    asked.to.as_deref(),
+                    asked.reason.as_deref().unwrap_or_default(),
+                ),
                 Approval::Command,
                 now,
             )
@@ -267,15 +268,23 @@ impl Hub {
         &self,
         tx: &mut Tx,
         origin: &Origin<'_>,
-        to: Option<&str>,
+        (to, reason): (Option<&str>, &str),
         approval: Approval<'_>,
         now: i64,
     ) -> Result<(ClimbDecision, Option<NextTurn>)> {
         let (turn, tiers) = (origin.turn, &origin.tier.tiers);
         let current = Some(origin.tier.name.as_str()).filter(|name| !name.is_empty());
         let target = climb_target(tiers, current, to);
+        let chain = turn.chain.unwrap_or(turn.id);
+        let mut members = tx.chains().of(chain).await?;
+        if members.is_empty() {
+            members.push(turn.clone());
+        }
         let next = match target {
-            Some((rank, tier)) => Some(self.next_turn(tx, origin, (rank, tier), now).await?),
+            Some(target) => {
+                let next = self.next_turn(tx, origin, target, (reason, &members), now);
+                Some(next.await?)
+            }
             None => None,
         };
         let enforceable = match &next {
@@ -290,11 +299,6 @@ impl Hub {
             }
             None => None,
         };
-        let chain = turn.chain.unwrap_or(turn.id);
-        let mut members = tx.chains().of(chain).await?;
-        if members.is_empty() {
-            members.push(turn.clone());
-        }
         let known = members.iter().filter_map(|turn| turn.cost.known());
         let decision = supervise(&ClimbFacts {
             tiers,
@@ -311,59 +315,6 @@ impl Hub {
             },
         });
         Ok((decision, next))
-    }
-
-    /// Builds the turn of a tier, with the complete permissions of that tier.
-    async fn next_turn(
-        &self,
-        tx: &mut Tx,
-        origin: &Origin<'_>,
-        (rank, tier): (usize, &Tier),
-        now: i64,
-    ) -> Result<NextTurn> {
-        let from = origin
-            .tier
-            .tiers
-            .find(&origin.tier.name)
-            .map(|(rank, _)| rank);
-        let agent = tier
-            .agent
-            .clone()
-            .unwrap_or_else(|| origin.turn.agent.clone());
-        let flags = TurnFlags {
-            workdir: Some(origin.base.workdir.clone()),
-            tier: Some(TierTurn {
-                name: tier.name.clone(),
-                ..origin.tier.clone()
-            }),
-            ..TurnFlags::default()
-        };
-        let mut request = flags.over(origin.conversation, &agent, &origin.base);
-        let namespace = &origin.conversation.namespace;
-        self.limit_request(tx, namespace, &mut request, now).await?;
-        Ok(NextTurn {
-            tier: tier.name.clone(),
-            agent,
-            prompt: escalation_prompt(&origin.tier.tiers, from, rank, &request.limits),
-            request,
-        })
-    }
-
-    /// Checks that the agent and the caller's ceiling allow the turn.
-    fn can_run(&self, origin: &Origin<'_>, next: &NextTurn) -> Result<(), String> {
-        let caller = Self {
-            ceiling: origin.tier.ceiling,
-            ..self.clone()
-        };
-        let allowed = caller.may_run(&next.agent, &next.request);
-        allowed.map_err(|error| error.to_string())?;
-        match adapter(next.agent.as_str()) {
-            Some(adapter) => {
-                adapter.check_permissions(&next.request.permissions, false)?;
-                limit_refusal(adapter, &next.request.limits).map_or(Ok(()), Err)
-            }
-            None => Ok(()),
-        }
     }
 
     /// Stores the decision with its turn, and accepts the next turn if there is one.

@@ -8,7 +8,8 @@ use rejoin_core::{
 use rejoin_store::{NO_RUN, NewAnswer, NewQuestion, Read, StoredQuestion, StoredTurn, Tx};
 use serde_json::{Value, json};
 
-use super::{BY_POLICY, CLIMBED, NONE, NextTurn, Origin, REFUSED, Ruling, WAITING, taken_over};
+use super::next::NextTurn;
+use super::{BY_POLICY, CLIMBED, NONE, Origin, REFUSED, Ruling, WAITING, taken_over};
 use crate::Hub;
 use crate::accept::may_continue;
 use crate::error::{Error, Result};
@@ -156,7 +157,13 @@ impl Hub {
         let asked = asked_before(turn);
         let approval = Approval::By(&answer.by);
         let (decision, next) = self
-            .decide_climb(&mut tx, &origin, asked.to.as_deref(), approval, now)
+            .decide_climb(
+                &mut tx,
+                &origin,
+                (asked.to.as_deref(), &asked.reason),
+                approval,
+                now,
+            )
             .await?;
         let refused = decision.refused().map(|check| check.evidence.clone());
         let next = next.filter(|_| refused.is_none());

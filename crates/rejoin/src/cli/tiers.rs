@@ -2,12 +2,12 @@
 
 use clap::Args;
 use rejoin_agents::ADAPTERS;
-use rejoin_core::ToolLimit;
+use rejoin_core::{ToolLimit, span};
 use rejoin_runner::tiers::{AgentParts, TierView, TiersView, as_root};
 
 use crate::app::Invocation;
 use crate::cli::command::{Help, Run, Task};
-use crate::output::format::{duration, money};
+use crate::output::format::money;
 use crate::output::{Line, Output, Tone};
 use rejoin_errors::{CommandError, Result, codes};
 
@@ -110,14 +110,8 @@ fn head(tier: &TierView) -> Vec<Line> {
     list("may", &tier.may);
     list("tools", tier.tools.as_deref().unwrap_or_default());
     list("denies", &tier.deny_tools);
-    let limit = |limit: &ToolLimit| {
-        format!(
-            "{} {} per {}",
-            limit.tool,
-            limit.max,
-            duration(limit.per_ms)
-        )
-    };
+    let limit =
+        |limit: &ToolLimit| format!("{} {} per {}", limit.tool, limit.max, span(limit.per_ms));
     let limits: Vec<String> = tier.limit.iter().map(limit).collect();
     list("limits", &limits);
     lines

@@ -319,6 +319,10 @@ fn list(out: Output, list: &TrustList) {
             Ok(bytes) if blake3::hash(&bytes).to_hex().as_str() == file.hash => "trusted",
             // Of a link out of the repository the place is trusted.
             _ if hash_of_target(&file.path).as_ref() == Some(&file.hash) => "trusted",
+            // The hash may cover templates, too.
+            Ok(_) if ConfigFile::read(&file.path).is_ok_and(|now| now.hash == file.hash) => {
+                "trusted"
+            }
             Ok(_) => "changed",
             Err(_) => "gone",
         },

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use rejoin_runner::foreign_file::read_regular;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -16,7 +17,7 @@ use rejoin_errors::{CommandError, Result};
 /// No sensible file is longer; a device that never ends is.
 const LONGEST: u64 = 1 << 20;
 
-/// The bytes of a file, and the hash of these very bytes.
+/// The bytes of a file, and the hash of these very bytes and of the templates that it names.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
@@ -37,24 +38,19 @@ impl ConfigFile {
                 path.display()
             )));
         }
-        let hash = blake3::hash(&bytes).to_hex().to_string();
         let text = String::from_utf8(bytes).map_err(|e| {
             let valid = e.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(&e.as_bytes()[..valid]).into_owned();
             at_line(path, line_of(&text, valid), "this is not UTF-8")
         })?;
-        Ok(Self {
-            path: path.to_path_buf(),
-            hash,
-            text,
-        })
+        Ok(Self::of(path, &text))
     }
 
     /// A text that may become the file.
     pub(crate) fn of(path: &Path, text: &str) -> Self {
         Self {
             path: path.to_path_buf(),
-            hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
+            hash: hash_of(path, text),
             text: text.to_owned(),
         }
     }
@@ -98,6 +94,30 @@ impl Setting {
             Origin::Default | Origin::Environment(_) => 0,
         }
     }
+}
+
+/// Returns the hash of the text, and of the templates that its tiers name: whoever changes one
+/// changes prompts of agents.
+fn hash_of(path: &Path, text: &str) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update(text.as_bytes());
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    for name in templates(text) {
+        let template = read_regular(folder.join(name), LONGEST).unwrap_or_default();
+        hash.update(blake3::hash(&template).as_bytes());
+    }
+    hash.finalize().to_hex().to_string()
+}
+
+/// Returns the templates that the tiers of a file name.
+fn templates(text: &str) -> Vec<String> {
+    let Ok(document) = DeTable::parse(text) else {
+        return vec![];
+    };
+    let document = plain_value(&DeValue::Table(document.into_inner()));
+    let tiers = document["tier"].as_array().into_iter().flatten();
+    let names = tiers.filter_map(|tier| tier["prompt"].as_str());
+    names.map(str::to_owned).collect()
 }
 
 /// The one form of an error in a file.

@@ -165,6 +165,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("tier[].cooldown", Span("none"), "", Needed, "Minimum time between two climbs into the tier, per conversation"),
     key("tier[].approval", Bool, "", Needed, "`true`: a person must approve each climb into the tier (`rejoin inbox`)"),
     key("tier[].limit", Limits, "", Needed, "Calls of tools that the tier may make within a time: `[{ tool = \"Bash(docker restart:*)\", max = 2, per = \"4h\" }]`"),
+    key("tier[].prompt", Text, "", Needed, "Template that replaces the built-in escalation prompt; a relative path starts at the file's folder"),
     key("climb.max_tier", Word, "", Needed, "Highest tier that a climb may reach"),
     key("climb.max_cost_usd", Money, "", Needed, "Cost of a chain beyond which it does not climb, in US dollars"),
     key("climb.hold", Bool, "false", NeededBeyond(&["true"]), "`true`: allow no climb"),

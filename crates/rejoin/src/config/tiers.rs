@@ -1,9 +1,11 @@
 //! `[[tier]]`: reads the tiers, and refuses one that no agent could hold to.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use rejoin_agents::{Adapter, tier_permissions};
-use rejoin_core::{AgentName, Micros, PermissionMode, Tier, Tiers, ToolLimit};
+use rejoin_core::{AgentName, Micros, PermissionMode, Tier, Tiers, ToolLimit, check_template};
+use rejoin_runner::foreign_file::read_regular;
 use serde::Deserialize;
 
 use super::file::at_line;
@@ -12,6 +14,9 @@ use super::setting::{Origin, Setting};
 use super::{of, or_default, typed};
 use crate::duration;
 use rejoin_errors::{CommandError, Result};
+
+/// Largest template, in bytes.
+const LARGEST_TEMPLATE: u64 = 16 << 10;
 
 /// Settings of one table, by the names of its keys.
 type Section<'a> = BTreeMap<&'a str, &'a Setting>;
@@ -79,7 +84,33 @@ fn tier(section: &Section<'_>) -> Result<Tier> {
         cooldown_ms: cooldown.map(|micros| (micros / 1000).unsigned_abs()),
         approval: value(section, "approval")?.unwrap_or_default(),
         limit: limits(section)?,
+        prompt: template(section)?,
     })
+}
+
+/// Reads the template that a tier names.
+fn template(section: &Section<'_>) -> Result<Option<String>> {
+    let Some(setting) = section.get("prompt") else {
+        return Ok(None);
+    };
+    let Origin::File { path, .. } = &setting.origin else {
+        return Ok(None);
+    };
+    let name: String = typed(setting)?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let file = folder.join(&name);
+    let wrong = |what: String| wrong_setting(setting, &what);
+    let bytes = read_regular(&file, LARGEST_TEMPLATE).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| wrong(format!("{} is not UTF-8", file.display())))?;
+    if text.trim().is_empty() {
+        return Err(wrong(format!("{} is empty", file.display())));
+    }
+    check_template(&text).map_err(|error| {
+        let (file, line) = (file.display(), error.line);
+        wrong(format!("{file}, line {line}: {error}"))
+    })?;
+    Ok(Some(text.trim_end().to_owned()))
 }
 
 /// Limit as it is written.

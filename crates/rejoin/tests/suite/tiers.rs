@@ -6,6 +6,7 @@ mod climbs;
 mod config;
 mod limits;
 mod policy;
+mod templates;
 mod turns;
 
 use rejoin_testkit::World;

@@ -141,11 +141,11 @@ fn calls_of_other_tiers_count_and_outlive_their_conversation() {
     let text = turn["text"].as_str().unwrap();
     assert_eq!(calls(&turn), 0);
     assert!(text.contains("Available again at 20"), "{text}");
-    // Twenty calls of a tier without the limit are made: only a limited tier is held to it.
+    // Only a tier with the limit is held to it.
     assert_eq!(calls(&send("d", "all", "call: restart db")), 1);
     let shown = world.run(&["tiers"]).ok().stdout;
     assert!(
-        shown.contains("limits   Shell(restart:*) 3 per 4h"),
+        shown.contains("limits   Shell(restart:*) 3 per 4 h"),
         "{shown}"
     );
 }
