@@ -190,7 +190,9 @@ fn answered(
     let (html, long) = prose(&message.text);
     let mut blocks = vec![];
     // Step by step if that tells the whole answer, and the answer with its tools in short otherwise.
-    let complete = steps.filter(|_| !message.edited && long.is_none());
+    // The events of a turn that asked for a higher tier contain the block that is not part of its answer.
+    let asked = turn.is_some_and(|turn| turn.escalation.is_some());
+    let complete = steps.filter(|_| !message.edited && long.is_none() && !asked);
     if let Some(steps) =
         complete.filter(|steps| steps.blocks.iter().any(|b| matches!(b, Block::Text(_))))
     {
@@ -206,9 +208,8 @@ fn answered(
         .agent
         .clone()
         .or_else(|| turn.map(|turn| turn.agent.clone()));
-    if let Some(turn) = turn.filter(|turn| turn.verdict.as_deref() == Some("reseeded")) {
+    if turn.is_some_and(|turn| turn.verdict.as_deref() == Some("reseeded")) {
         block.class += " retold";
-        let _ = turn;
     }
     block.reply = Some(Reply {
         seq: message.seq,

@@ -223,6 +223,17 @@ fn chains_outlive_forks_and_end_with_their_conversation() {
         text.contains("observe") && text.contains("remediate") && text.contains("total $"),
         "{text}"
     );
+    // The block that asked is not part of the answer, on the page either.
+    let daemon = world.serve(&[]);
+    let page = daemon.call("GET", "/c/k", &[], None);
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("class=\"turn"), "{}", page.body);
+    assert!(
+        page.body.contains("down") && !page.body.contains("db is down"),
+        "{}",
+        page.body
+    );
+    assert_eq!(daemon.stop(), 0);
     let file = world.root().join("k.rejoin");
     let file = file.to_str().unwrap();
     world.run(&["export", "k", "-o", file]).ok();
