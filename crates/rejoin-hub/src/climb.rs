@@ -347,9 +347,10 @@ impl Hub {
             next_turn_id: next_id,
         };
         // After the end of a turn no event of it follows.
-        let shown = match ruling.after_end {
-            true => next_id.unwrap_or(TurnId::nil()),
-            false => turn.id,
+        let shown = if ruling.after_end {
+            next_id.unwrap_or(TurnId::nil())
+        } else {
+            turn.id
         };
         tx.events()
             .add(turn.conversation, shown, now, &[event])
