@@ -7,12 +7,14 @@ use crate::permission::Permissions;
 use crate::tier::{Tier, Tiers};
 use crate::tier_template::fill_template;
 
-/// Length of a list in a prompt, in bytes.
+/// Weight of a list in a prompt: see [`weight`].
 const LIST: usize = 400;
-/// Length of the list of limits, in bytes.
+/// Weight of the list of limits.
 const LIMITS: usize = 300;
-/// Length of a name in a prompt, in bytes.
+/// Weight of a name in a prompt.
 const NAME: usize = 80;
+/// Weight of a character beyond ASCII: it may be one and a half tokens, which is that many characters of ASCII.
+const FOREIGN: usize = 6;
 
 /// Facts for the prompt of a climb.
 #[derive(Debug, Clone, Copy)]
@@ -181,7 +183,7 @@ fn list_within(items: &[String], between: &str, most: usize) -> String {
     let mut text = String::new();
     for (n, item) in items.iter().enumerate() {
         let item = clip(item, most);
-        if text.len() + item.len() > most {
+        if weight(&text) + weight(&item) > most {
             let _ = write!(text, "{between}and {} more", items.len() - n);
             break;
         }
@@ -197,13 +199,28 @@ fn short(text: &str) -> String {
     clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), NAME)
 }
 
+/// Cuts a text to a weight.
 fn clip(text: &str, most: usize) -> String {
-    if text.len() <= most {
+    if weight(text) <= most {
         return text.to_owned();
     }
-    let end = text.char_indices().map(|(at, _)| at);
-    let end = end.take_while(|at| *at <= most - 3).last().unwrap_or(0);
-    format!("{}…", &text[..end])
+    let mut left = most - FOREIGN;
+    let fits = |c: &char| {
+        let rest = left.checked_sub(weight_of(*c));
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    format!("{kept}…")
+}
+
+/// Returns the size of a text in a prompt, as a number of ASCII characters with as many tokens.
+fn weight(text: &str) -> usize {
+    text.chars().map(weight_of).sum()
+}
+
+fn weight_of(c: char) -> usize {
+    if c.is_ascii() { 1 } else { FOREIGN }
 }
 
 /// Formats a time in the largest unit that divides it.
