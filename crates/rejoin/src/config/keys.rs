@@ -295,6 +295,7 @@ mod tests {
                 "resume",
                 "questions",
                 "snapshots",
+                "retention",
                 "serve",
                 "notify",
                 "wall",
