@@ -114,31 +114,67 @@ impl Handoff {
         self
     }
 
+    /// Formats the whole document.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.findings.is_empty() {
+            text.push_str("Findings:\n");
+        }
+        for finding in &self.findings {
+            let tier = finding.tier.as_deref().unwrap_or("no tier");
+            let cut = if finding.shortened { " …" } else { "" };
+            let words = finding.text.trim().replace('\n', "\n  ");
+            let _ = writeln!(text, "- [{tier}] {words}{cut}");
+        }
+        if self.left_out.findings > 0 {
+            let _ = writeln!(text, "- {} older ones are left out", self.left_out.findings);
+        }
+        self.facts(&mut text);
+        text.trim_end().to_owned()
+    }
+
     /// Formats the document for a new session whose transcript contains the findings. Empty if there
     /// is nothing to say.
     pub fn beside_transcript(&self) -> String {
         let mut text = String::new();
-        if !self.affected_services.is_empty() {
-            let services = self.affected_services.join(", ");
-            let _ = writeln!(text, "Affected services: {services}");
-        }
-        calls(&mut text, "Attempted actions", &self.attempted_actions, self.left_out.attempted_actions);
-        calls(&mut text, "Checks", &self.checks, self.left_out.checks);
-        let mut states = vec![];
-        for state in &self.cooldown_state {
-            if let Some(at) = &state.available_at {
-                states.push(format!("{}: next climb from {at}", state.tier));
-            }
-        }
-        if !states.is_empty() {
-            let _ = writeln!(text, "Cooldown: {}", states.join("; "));
-        }
+        self.facts(&mut text);
         if text.is_empty() {
             return text;
         }
         format!("Handoff of the tiers before, newest first; the record above contains their findings:\n{text}")
             .trim_end()
             .to_owned()
+    }
+
+    /// Formats everything but the findings.
+    fn facts(&self, text: &mut String) {
+        if !self.affected_services.is_empty() {
+            let services = self.affected_services.join(", ");
+            let _ = writeln!(text, "Affected services: {services}");
+        }
+        calls(
+            text,
+            "Attempted actions",
+            &self.attempted_actions,
+            self.left_out.attempted_actions,
+        );
+        calls(text, "Checks", &self.checks, self.left_out.checks);
+        let mut states = vec![];
+        for state in &self.cooldown_state {
+            if let Some(at) = &state.available_at {
+                states.push(format!("{}: next climb from {at}", state.tier));
+            }
+            for limit in &state.limits {
+                let (tool, left, max) = (&limit.tool, limit.left, limit.max);
+                states.push(format!(
+                    "{}: {left} of {max} calls of {tool} left",
+                    state.tier
+                ));
+            }
+        }
+        if !states.is_empty() {
+            let _ = writeln!(text, "Cooldown and limits: {}", states.join("; "));
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod escalation;
 mod estimate;
 mod event;
 mod handle;
+mod handoff;
 mod hex;
 mod ids;
 mod limit;
@@ -70,6 +71,9 @@ pub use escalation::{ClimbRequest, climb_request};
 pub use estimate::{Continuation, PastTurn, Prices};
 pub use event::{EventBody, StoredEvent};
 pub use handle::{Handle, HandleRef};
+pub use handoff::{
+    Finding, HANDOFF_TOKENS, HANDOFF_VERSION, Handoff, HandoffCall, LeftOut, TierState,
+};
 pub use hex::hex;
 pub use ids::{BadId, ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId};
 pub use limit::{LimitState, ToolLimit, is_limit_rule, rule_matches, tool_of_rule};

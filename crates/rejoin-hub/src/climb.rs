@@ -213,14 +213,12 @@ impl Hub {
             conversation: &conversation,
             turn: &turn,
         };
+        let request = followed(asked, turn.escalation.as_ref());
         let (decision, next) = self
             .decide_climb(
                 &mut tx,
                 &origin,
-                (
-                    asked.to.as_deref(),
-                    asked.reason.as_deref().unwrap_or_default(),
-                ),
+                (request.to.as_deref(), &request.reason),
                 Approval::Command,
                 now,
             )
@@ -243,11 +241,6 @@ impl Hub {
         if let Some(evidence) = refused {
             return Err(Error::ClimbRefused(evidence));
         }
-        let request = ClimbRequest {
-            to: asked.to.clone(),
-            reason: asked.reason.clone().unwrap_or_default(),
-            services: vec![],
-        };
         tx.chains().begin(turn.id).await?;
         self.close_approval(&mut tx, turn.id, now).await?;
         let ruling = Ruling {
@@ -419,6 +412,24 @@ impl Hub {
             .add(conversation, turn, now, &[accepted])
             .await?;
         Ok(turn)
+    }
+}
+
+/// Returns the request of a person. Reason and services are those of the agent's own request, if it
+/// made one and the person names no other.
+fn followed(asked: &EscalateRequest, own: Option<&Value>) -> ClimbRequest {
+    let of_agent = |key: &str| own.map(|own| &own[key]);
+    let reason = of_agent("reason").and_then(Value::as_str);
+    let services = of_agent("services").and_then(Value::as_array);
+    let services = services.into_iter().flatten().filter_map(Value::as_str);
+    ClimbRequest {
+        to: asked.to.clone(),
+        reason: asked
+            .reason
+            .clone()
+            .or(reason.map(str::to_owned))
+            .unwrap_or_default(),
+        services: services.map(str::to_owned).collect(),
     }
 }
 

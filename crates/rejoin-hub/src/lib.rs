@@ -55,6 +55,7 @@ mod external_copy;
 pub mod fault;
 pub mod fields;
 mod finish;
+mod handoff;
 mod lease;
 mod limits;
 mod list;

@@ -2,7 +2,7 @@
 //! when they are made.
 
 use rejoin_core::{EventBody, LimitState, ToolLimit, TurnId, rule_matches};
-use rejoin_store::{LimitKey, Tx};
+use rejoin_store::{LimitKey, Read, Tx};
 
 use crate::Hub;
 use crate::claim::Claimed;
@@ -118,17 +118,37 @@ async fn limit_state(
     let since = now.saturating_sub(per);
     let made = tx.limits().made(key, since, limit.max).await?;
     let reserved = tx.limits().reserved(key).await?;
+    Ok(state_of(limit, per, &made, reserved))
+}
+
+/// Returns the calls that a limit leaves, without a change of the store.
+pub(crate) async fn limit_left(
+    read: &mut Read,
+    namespace: &str,
+    limit: &ToolLimit,
+    now: i64,
+) -> Result<LimitState> {
+    let tool = limit.tool.as_str();
+    let key = LimitKey { namespace, tool };
+    let per = i64::try_from(limit.per_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
+    let since = now.saturating_sub(per);
+    let made = read.limits().made(key, since, limit.max).await?;
+    let reserved = read.limits().reserved(key).await?;
+    Ok(state_of(limit, per, &made, reserved))
+}
+
+fn state_of(limit: &ToolLimit, per: i64, made: &[i64], reserved: u64) -> LimitState {
     let used = (made.len() as u64).saturating_add(reserved);
     let full = made.len() as u64 == limit.max;
     let again = made
         .first()
         .filter(|_| full)
         .map(|at| at.saturating_add(per));
-    Ok(LimitState {
+    LimitState {
         tool: limit.tool.clone(),
         max: limit.max,
         per_ms: limit.per_ms,
         left: limit.max.saturating_sub(used),
         again_at: again.map(rfc3339),
-    })
+    }
 }

@@ -77,7 +77,7 @@ impl AttemptContext<'_> {
         let (claimed, inspection) = (self.claimed, self.inspection);
         let rendered = self.render(plan).await?;
         let (composed, instructions) = self.instructed(plan, rendered.composed);
-        let composed = match self.hub.tier_notices(claimed).await? {
+        let composed = match self.notices(plan).await? {
             Some(notice) => composed.with_notice(&notice),
             None if claimed.turn.parent.is_some() => composed.alone(),
             None => composed,
@@ -140,6 +140,17 @@ impl AttemptContext<'_> {
             pin: draft.session.pin,
             host: draft.host,
         })
+    }
+
+    /// Returns the text about tiers that the turn receives besides its message.
+    async fn notices(&self, plan: &TurnPlan) -> Result<Option<String>> {
+        if let Some(notices) = self.hub.tier_notices(self.claimed).await? {
+            return Ok(Some(notices));
+        }
+        if plan.session().is_some() {
+            return Ok(None);
+        }
+        Ok(self.hub.handoff_beside_transcript(self.claimed).await?)
     }
 
     /// Composes the prompt.

@@ -139,6 +139,14 @@ impl<C: Ask> Events<'_, C> {
         found.iter().map(read).collect()
     }
 
+    /// Lists the tool calls of a turn and their results, newest first.
+    pub async fn calls_and_results(&mut self, turn: TurnId, limit: i64) -> Result<Vec<EventRow>> {
+        let sql = "select e.*, '' as namespace from events e where e.turn_id = $1
+            and e.type in ('tool.call', 'tool.result') order by e.seq desc limit $2";
+        let found = rows(self.0, sql, vals![turn.uuid(), limit]).await?;
+        found.iter().map(read).collect()
+    }
+
     /// Returns the first event of a turn that has one of two types.
     pub async fn first_of_turn(
         &mut self,

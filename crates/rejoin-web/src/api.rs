@@ -75,6 +75,7 @@ pub(crate) fn described() -> (Router<App>, Document) {
         .routes(routes!(turn_events::log))
         .routes(routes!(turn_events::changes))
         .routes(routes!(turns::chain))
+        .routes(routes!(turns::handoff))
         .routes(routes!(turns::cancel))
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::answer))

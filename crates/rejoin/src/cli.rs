@@ -23,6 +23,7 @@ mod explain;
 mod export;
 mod follow;
 mod fork;
+mod handoff;
 mod help;
 mod hold;
 mod home;
@@ -139,6 +140,7 @@ const COMMANDS: &[Entry] = &[
     Entry::of::<explain::ExplainArgs>(),
     Entry::of::<costs::CostsArgs>(),
     Entry::of::<chain::ChainArgs>(),
+    Entry::of::<handoff::HandoffArgs>(),
     Entry::of::<events::EventsArgs>(),
     Entry::of::<diff::DiffArgs>(),
     Entry::of::<share::ShareArgs>(),

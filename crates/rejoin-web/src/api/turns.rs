@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use rejoin_core::Handoff;
 use rejoin_errors::CommandError;
 use rejoin_hub::{ChainView, ExplainView, TurnView};
 
@@ -109,6 +110,26 @@ pub(super) async fn chain(
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
     Ok(Json(hub.chain(&turn).await?))
+}
+
+/// Show the handoff of a turn
+///
+/// Findings, checks, attempted actions and affected services: what a next tier is told that cannot resume the session.
+#[utoipa::path(
+    get, path = "/api/turns/{id}/handoff", operation_id = "showHandoff", tag = "turns",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = Handoff),
+    )
+)]
+pub(super) async fn handoff(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Handoff>> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    Ok(Json(hub.handoff(&turn).await?))
 }
 
 /// Stop a turn, withdraw a queued one, or end the processes that an ended one kept

@@ -1,0 +1,150 @@
+//! The handoff: what a tier is told that cannot resume the session.
+
+use rejoin_model::{Script, Step};
+use rejoin_testkit::{CLAUDE_325, CLAUDE_NEW, CODEX_166, Cli, Model, World, runs, texts, user};
+use serde_json::{Value, json};
+
+use super::{REJOIN, TIERS, configure};
+
+/// A tier that looks, then one that acts: the first asks for the second.
+const TWO: &str = r#"
+[[tier]]
+name = "observe"
+role = "Tier 1"
+agent = "claude"
+model = "haiku"
+permission = "read-only"
+tools = ["Bash", "Read"]
+may = ["look"]
+
+[[tier]]
+name = "remediate"
+role = "Tier 2"
+permission = "read-only"
+may = ["do #s:second"]
+cooldown = "30m"
+"#;
+
+fn scripts() -> Model {
+    let block =
+        json!({"escalate": {"to": "remediate", "reason": "down", "services": ["db", "web"]}});
+    let first: Script = vec![
+        runs("echo looked-at-db"),
+        runs("false"),
+        Step::text(format!("answerword-1-end\n\n```rejoin\n{block}\n```")),
+    ];
+    let second = vec![Step::text("answerword-2-end")];
+    Model::scripted([("first", first), ("second", second)])
+}
+
+/// Asserts that a new session of the second tier was told everything, each message once.
+fn assert_told(world: &World, turn: &Value) {
+    assert_eq!(turn["text"], "answerword-2-end", "{turn:#}");
+    assert_eq!(turn["verdict"], "reseeded", "{turn:#}");
+    let shown = texts(&world.model.last());
+    for word in [user(1), "answerword-1-end".into()] {
+        assert_eq!(shown.matches(&word).count(), 1, "{word}: {shown}");
+    }
+    for part in [
+        "Handoff of the tiers before",
+        "Affected services: db, web",
+        "Checks:\n- [observe] Bash: false (failed)\n- [observe] Bash: echo looked-at-db (ok)",
+        "remediate: next climb from 20",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+/// The document, on the command line and over HTTP; an agent that has not seen the conversation
+/// receives it beside the transcript.
+#[test]
+fn a_tier_of_another_agent_receives_the_handoff() {
+    let clis: [&'static dyn Cli; 2] = [&CLAUDE_325, &CODEX_166];
+    let world = World::of_all(REJOIN, &clis, scripts()).unwrap();
+    let model = CODEX_166.models()[0];
+    let agent = format!("agent = \"codex\"\nmodel = \"{model}\"");
+    configure(&world, &TWO.replace("role = \"Tier 2\"", &agent));
+    let last = world
+        .send(1, "#s:first", &["--tier", "observe", "--climb"])
+        .ok()
+        .json();
+    assert_told(&world, &last);
+    let root = last["chain_id"].as_str().unwrap();
+    let handoff = world.run(&["handoff", root, "--json"]).ok().json();
+    assert_eq!(handoff["schema_version"], 2);
+    assert_eq!(handoff["findings"][0]["text"], "answerword-1-end");
+    assert_eq!(handoff["findings"][0]["tier"], "observe");
+    assert_eq!(handoff["affected_services"], json!(["db", "web"]));
+    let checks = handoff["checks"].as_array().unwrap().iter();
+    let results: Vec<_> = checks.map(|call| call["result"].clone()).collect();
+    assert_eq!(results, ["failed", "ok"]);
+    assert_eq!(handoff["attempted_actions"], json!([]));
+    assert_eq!(handoff["cooldown_state"][0]["tier"], "remediate");
+    assert_eq!(handoff["cooldown_state"][0]["cooldown_ms"], 1_800_000);
+    let after = world.run(&["handoff", "last", "--json"]).ok().json();
+    assert_eq!(after["findings"][0]["text"], "answerword-2-end");
+    assert_eq!(after["findings"][1]["text"], "answerword-1-end");
+    assert_eq!(after["chain_id"], root);
+    let text = world.run(&["handoff"]).ok().stdout;
+    assert!(
+        text.starts_with("Findings:\n- [remediate] answerword-2-end"),
+        "{text}"
+    );
+    assert!(text.contains("Affected services: db, web"), "{text}");
+    let daemon = world.serve(&[]);
+    let over_http = daemon.get(&format!("/api/turns/{root}/handoff")).ok();
+    assert_eq!(over_http["checks"], handoff["checks"]);
+    assert_eq!(daemon.stop(), 0);
+}
+
+fn claude() -> World {
+    let mut world = World::claude_with(REJOIN, CLAUDE_NEW, scripts).unwrap();
+    world.without_snapshots();
+    configure(&world, TWO);
+    world
+}
+
+/// C-51, C-52: a session that is gone. C-47, C-48: the reason is recorded.
+#[test]
+fn c51_c52_a_session_that_is_gone_falls_back_to_the_handoff() {
+    let world = claude();
+    world.send(1, "#s:first", &["--tier", "observe"]).ok();
+    for session in world.sessions() {
+        std::fs::remove_file(session).unwrap();
+    }
+    let turn = world.run(&["escalate", "--json"]).ok().json();
+    assert_told(&world, &turn);
+    assert_eq!(turn["reason"], "session_missing");
+}
+
+/// C-53, C-59, C-63: the window is that of the model that will run. C-56: the threshold is in the record.
+#[test]
+fn c53_c59_a_session_too_large_for_the_next_model_falls_back_to_the_handoff() {
+    let world = claude();
+    let small = "model = \"sonnet\"\n[models.sonnet]\nwindow = 1_000\n";
+    configure(&world, &format!("{TWO}{small}"));
+    let last = world
+        .send(1, "#s:first", &["--tier", "observe", "--climb"])
+        .ok()
+        .json();
+    assert_told(&world, &last);
+    assert_eq!(last["reason"], "context_full", "{last:#}");
+    assert_eq!(last["policy"]["context_threshold"], 0.8);
+    let checks = last["checks"].as_array().unwrap();
+    let context = checks.iter().find(|it| it["check"] == "context").unwrap();
+    assert_eq!(context["ok"], false, "{context}");
+}
+
+/// C-58: a session with room is resumed, and nothing of the handoff is told.
+#[test]
+fn c58_a_session_with_room_is_resumed_without_a_handoff() {
+    let world = World::claude_with(REJOIN, CLAUDE_NEW, scripts).unwrap();
+    configure(&world, TIERS);
+    let last = world
+        .send(1, "#s:first", &["--tier", "observe", "--climb"])
+        .ok()
+        .json();
+    assert_eq!(last["verdict"], "resumed", "{last:#}");
+    let shown = texts(&world.model.last());
+    assert!(!shown.contains("Handoff of the tiers"), "{shown}");
+}
