@@ -154,7 +154,7 @@ impl Fork for Demo {
     }
 }
 
-/// Its process counts its calls itself.
+/// Limits that its process counts itself.
 impl CallLimits for Demo {
     fn with_limits(&self, command: CommandSpec, _: &str, _: &[&str]) -> Option<CommandSpec> {
         Some(command)

@@ -120,7 +120,7 @@ fn keep() {
     Everywhere: --json, -q, --config FILE, -h
     ");
     assert_snapshot!(help(&world, &["sweep"]), @r"
-    Remove expired snapshots and unused chunks
+    Remove expired snapshots, unused chunks and streamed pieces of old texts
 
     Usage: rejoin sweep [OPTIONS]
 

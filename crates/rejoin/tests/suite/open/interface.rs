@@ -95,8 +95,11 @@ impl<'a> Interface<'a> {
         self.terminal.keys("clear");
         self.terminal.wait_until(|screen| screen.trim() == "$");
         self.terminal.keys(command);
+        // Gemini CLI takes a line before it has loaded session and commands, and may then send `/quit` to the model.
+        let loads = self.world.cli.agent() == "gemini";
+        let loaded = |screen: &str| screen.contains('✦') && !screen.contains("Resuming session");
         self.terminal
-            .wait_until(|screen| screen.contains(self.known.ready));
+            .wait_until(|screen| screen.contains(self.known.ready) && (!loads || loaded(screen)));
     }
 
     /// Message N, and its answer.
