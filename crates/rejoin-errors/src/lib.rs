@@ -208,6 +208,7 @@ impl From<HubError> for CommandError {
                 Self::new(codes::RATE_LIMITED, text + "; this message was not kept")
                     .try_this("the same later, or [serve] max_queued in the daemon's configuration")
             }
+            HubError::OccurrenceRecorded(_) => Self::conflict(text),
             HubError::KeyReused(_) => {
                 Self::new(codes::KEY_REUSED, text + "; this message was not kept")
             }

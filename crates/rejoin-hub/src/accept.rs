@@ -11,10 +11,12 @@ use crate::Hub;
 use crate::active::ActiveTurn;
 use crate::change::Continues;
 use crate::claim::Claimed;
+use crate::climb::{BY_SCHEDULE, BY_USER};
 use crate::error::{Error, Result};
 use crate::lease::Lease;
 use crate::questions::LateAnswer;
 use crate::request::{IfBusy, TurnFlags, TurnRequest, check_model};
+use crate::schedules::DueOccurrence;
 
 /// A message to be accepted.
 #[derive(Debug, Clone)]
@@ -43,6 +45,9 @@ pub struct Incoming {
     pub confirmed: bool,
     /// Set if the message answers a question whose process is gone.
     pub answers: Option<Box<LateAnswer>>,
+    /// Occurrence of a schedule that the message is. It is recorded with the turn, or the message is
+    /// refused because it is recorded already.
+    pub occurrence: Option<DueOccurrence>,
 }
 
 #[derive(Debug, Clone)]
@@ -180,7 +185,15 @@ impl Hub {
             .await?;
         self.reserve_calls(&mut tx, &conversation.namespace, turn, &request)
             .await?;
-        self.begin_chain(&mut tx, turn, &request).await?;
+        let trigger = match &incoming.occurrence {
+            Some(due) => {
+                self.record_run(&mut tx, due, (conversation.id, turn), now)
+                    .await?;
+                BY_SCHEDULE
+            }
+            None => BY_USER,
+        };
+        self.begin_chain(&mut tx, turn, &request, trigger).await?;
         tx.conversations()
             .touch(conversation.id, &agent, &request.workdir, now)
             .await?;
@@ -408,6 +421,7 @@ mod tests {
             queue_limit: None,
             confirmed: true,
             answers: None,
+            occurrence: None,
         }
     }
 

@@ -166,6 +166,7 @@ mod tests {
             queue_limit: None,
             confirmed: true,
             answers: None,
+            occurrence: None,
         };
         let first = owner.accept(&queued(PermissionMode::Edit), None).await;
         let second = owner.accept(&queued(PermissionMode::Full), None).await;

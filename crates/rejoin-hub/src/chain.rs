@@ -36,7 +36,7 @@ pub struct ChainTurnView {
     pub verdict: Option<String>,
     pub reason: Option<String>,
     pub status: String,
-    /// `user`, `climb` or `person`.
+    /// `user`, `schedule`, `climb` or `person`.
     pub trigger: String,
     pub cost_usd: Option<f64>,
     pub duration_ms: u64,

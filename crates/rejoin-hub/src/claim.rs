@@ -8,6 +8,7 @@ use rejoin_store::{Attempt, Conversation, StoredTurn, Tx};
 
 use crate::Hub;
 use crate::active::ActiveTurn;
+use crate::climb::BY_SCHEDULE;
 use crate::error::{Error, Result};
 use crate::lease::{Lease, TakeoverReason};
 use crate::metrics;
@@ -42,6 +43,13 @@ pub struct Claimed {
     pub since: Option<Duration>,
     /// Registers the turn in this process for as long as a task works on it.
     pub active: ActiveTurn,
+}
+
+impl Claimed {
+    /// Returns true if the turn that asked for a climb, or an occurrence of a schedule, names this turn.
+    pub fn is_named_elsewhere(&self) -> bool {
+        self.turn.parent.is_some() || self.turn.trigger.as_deref() == Some(BY_SCHEDULE)
+    }
 }
 
 impl Hub {

@@ -36,7 +36,9 @@ const WAITING: &str = "waiting";
 /// The turn does not climb by itself.
 const NONE: &str = "none";
 
-/// Triggers of a climb.
+/// Triggers of a turn: of the root of a chain, then of a climb.
+pub(crate) const BY_USER: &str = "user";
+pub(crate) const BY_SCHEDULE: &str = "schedule";
 const BY_POLICY: &str = "climb";
 const BY_PERSON: &str = "person";
 

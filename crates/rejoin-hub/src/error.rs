@@ -24,6 +24,9 @@ pub enum Error {
     /// A turn of the conversation is running or queued.
     #[error("the conversation is busy with another turn")]
     Busy,
+    /// The occurrence of a schedule is recorded already, by this daemon or another one.
+    #[error("this occurrence of the schedule `{0}` is recorded already")]
+    OccurrenceRecorded(String),
     #[error("the key `{0}` was used before with another message")]
     KeyReused(String),
     /// The conversation's policy is `ask` and the caller did not confirm. Holds its handle.

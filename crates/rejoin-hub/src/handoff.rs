@@ -115,6 +115,7 @@ async fn add_calls(read: &mut Read, turn: &StoredTurn, handoff: &mut Handoff) ->
     let only_reads = request_of(turn).permissions.mode == PermissionMode::ReadOnly;
     let mut results: HashMap<String, &str> = HashMap::new();
     for row in read.events().calls_and_results(turn.id, NEWEST).await? {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "other events are no calls")]
         match row.body.described() {
             EventBody::ToolResult { id, is_error, .. } => {
                 results.insert(id, if is_error { "failed" } else { "ok" });

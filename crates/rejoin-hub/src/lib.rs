@@ -71,6 +71,7 @@ mod questions;
 mod request;
 mod resolve;
 mod row;
+mod schedules;
 mod search;
 mod session_view;
 mod shares;
@@ -119,6 +120,10 @@ pub use rejoin_core::AnswerRequest;
 pub use request::{IfBusy, TierTurn, TurnFlags, TurnRequest, check_model};
 pub use resolve::{NameKind, NamedConversation, NamedMessage, NamedView, PlaceView};
 pub use row::CountsView;
+pub use schedules::{
+    DueOccurrence, OccurrenceView, Overlap, Rhythm, Schedule, ScheduleView, SchedulesView,
+    SkipReason,
+};
 pub use search::{HitView, HitsView, SearchQuery};
 pub use session_view::SessionView;
 pub use shares::{ShareRequest, ShareView, SharedMessage, SharedView, SharesView};

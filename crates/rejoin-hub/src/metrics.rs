@@ -14,6 +14,7 @@ pub const RESTORE_SECONDS: &str = "rejoin_restore_duration_seconds";
 
 const TURNS: &str = "rejoin_turns_total";
 const CLIMBS: &str = "rejoin_climbs_total";
+const OCCURRENCES: &str = "rejoin_schedule_occurrences_total";
 const TOKENS: &str = "rejoin_tokens_total";
 const COST: &str = "rejoin_cost_microdollars_total";
 const UNKNOWN_COST: &str = "rejoin_cost_unknown_total";
@@ -30,6 +31,10 @@ const LEASES_TAKEN: &str = "rejoin_leases_taken_over_total";
 pub fn describe() {
     describe_counter!(TURNS, "Ended turns, by agent, status, verdict and reason");
     describe_counter!(CLIMBS, "Decisions about climbs, by tiers and decision");
+    describe_counter!(
+        OCCURRENCES,
+        "Occurrences of schedules that this daemon recorded, by schedule and status"
+    );
     describe_histogram!(TURN_SECONDS, "Duration of turns");
     describe_counter!(TOKENS, "Tokens used by turns, by kind");
     describe_counter!(COST, "Known cost of turns, in millionths of a dollar");
@@ -60,6 +65,12 @@ pub(crate) fn climb(from: &str, to: &str, decision: &str) {
     counter!(CLIMBS, "from" => from.to_owned(), "to" => to.to_owned(),
         "decision" => decision.to_owned())
     .increment(1);
+}
+
+/// Counts an occurrence of a schedule.
+pub(crate) fn occurrence(schedule: &str, status: &str) {
+    counter!(OCCURRENCES, "schedule" => schedule.to_owned(), "status" => status.to_owned())
+        .increment(1);
 }
 
 /// Facts of an ended turn that are counted.

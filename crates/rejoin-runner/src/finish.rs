@@ -49,8 +49,7 @@ impl Runner {
 
     /// Ends or withdraws a turn for which nothing ran.
     pub(crate) async fn not_run(&self, claimed: &Claimed, error: &Error) -> Result<()> {
-        // The turn that asked for a climb names it.
-        if self.config.unrun == Unrun::TakenBack && claimed.turn.parent.is_none() {
+        if self.config.unrun == Unrun::TakenBack && !claimed.is_named_elsewhere() {
             return Ok(self.hub.withdraw(claimed).await?);
         }
         #[expect(

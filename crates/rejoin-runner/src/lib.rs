@@ -49,6 +49,7 @@ pub mod limits;
 pub mod location;
 mod lost_turn;
 pub mod marks;
+pub mod occurrence;
 pub mod open;
 mod overlay;
 mod predict;

@@ -136,6 +136,7 @@ impl<'a> Draft<'a> {
             queue_limit: None,
             confirmed: request.confirm,
             answers: request.answers.clone(),
+            occurrence: None,
         })
     }
 

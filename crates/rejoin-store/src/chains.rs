@@ -15,7 +15,7 @@ pub struct ChainLink<'a> {
     /// `None`: the turn is the root.
     pub parent: Option<TurnId>,
     pub chain: TurnId,
-    /// `user`, `climb` or `person`.
+    /// `user`, `schedule`, `climb` or `person`.
     pub trigger: &'a str,
 }
 
@@ -36,6 +36,13 @@ impl Chains<'_, Tx> {
             link.trigger,
         ];
         self.0.run(sql, values).await?;
+        Ok(())
+    }
+
+    /// Stores what started a turn without a tier.
+    pub async fn set_trigger(&mut self, turn: TurnId, trigger: &str) -> Result<()> {
+        let sql = "update turns set started_by = $2 where id = $1";
+        self.0.run(sql, vals![turn.uuid(), trigger]).await?;
         Ok(())
     }
 

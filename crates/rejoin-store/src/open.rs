@@ -79,6 +79,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         16,
         include_str!("../../../migrations/sqlite/0016_limits.sql"),
     ),
+    (
+        17,
+        include_str!("../../../migrations/sqlite/0017_schedules.sql"),
+    ),
 ];
 
 impl Store {

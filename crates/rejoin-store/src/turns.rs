@@ -271,13 +271,6 @@ impl Turns<'_, Tx> {
             .transpose()
     }
 
-    /// Returns true if a turn of the conversation is running, waiting or queued.
-    pub async fn is_busy(&mut self, c: ConversationId) -> Result<bool> {
-        let sql = "select 1 as found from turns where conversation_id = $1 and status in ('running', 'waiting')
-            union all select 1 from turns where conversation_id = $1 and status = 'queued' limit 1";
-        Ok(one(self.0, sql, vals![c.uuid()]).await?.is_some())
-    }
-
     /// Returns the number of queued turns.
     pub async fn count_queued(&mut self) -> Result<u64> {
         let sql = "select count(*) as queued from turns where status = 'queued'";
@@ -287,6 +280,13 @@ impl Turns<'_, Tx> {
 }
 
 impl<C: Ask> Turns<'_, C> {
+    /// Returns true if a turn of the conversation is running, waiting or queued.
+    pub async fn is_busy(&mut self, c: ConversationId) -> Result<bool> {
+        let sql = "select 1 as found from turns where conversation_id = $1 and status in ('running', 'waiting')
+            union all select 1 from turns where conversation_id = $1 and status = 'queued' limit 1";
+        Ok(one(self.0, sql, vals![c.uuid()]).await?.is_some())
+    }
+
     pub async fn get(&mut self, id: TurnId) -> Result<Option<StoredTurn>> {
         turn(self.0, id).await
     }

@@ -12,6 +12,7 @@ mod messages;
 mod named;
 mod next;
 mod portable;
+mod schedules;
 mod seen;
 mod send;
 mod sessions;
@@ -94,6 +95,9 @@ pub(crate) fn described() -> (Router<App>, Document) {
         .routes(routes!(sessions::pair))
         .routes(routes!(climbs::escalate))
         .routes(routes!(climbs::hold))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::change))
+        .routes(routes!(schedules::run))
         .routes(routes!(status::healthy))
         .routes(routes!(status::ready))
         .routes(routes!(status::metrics))

@@ -7,7 +7,7 @@ use rejoin_runner::{Error, folder};
 
 use crate::guard::Caller;
 use crate::problem::{Refusal, Result};
-use crate::state::App;
+use crate::state::{App, Shared};
 
 /// Returns the real path of the folder, if the caller may use it. A caller that is limited to roots
 /// learns nothing about folders outside of them: a missing one is refused like one that exists.
@@ -32,9 +32,14 @@ pub(crate) fn allowed(app: &App, caller: &Caller, dir: &str) -> Result<String> {
 /// Returns the real paths of the folders that a caller is limited to; empty means any folder.
 pub(crate) fn roots(app: &App, caller: &Caller) -> Vec<String> {
     // A caller on the socket has a shell anyway.
-    if caller.local || app.options.roots.is_empty() {
+    if caller.local {
         return vec![];
     }
+    configured(app)
+}
+
+/// Returns the real paths of the configured roots.
+pub(crate) fn configured(app: &Shared) -> Vec<String> {
     let real = |root: &PathBuf| {
         // Nothing is below a root that does not exist.
         let real = fs_err::canonicalize(root).unwrap_or_else(|_| root.clone());

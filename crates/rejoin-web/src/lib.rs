@@ -27,6 +27,7 @@ mod places;
 mod problem;
 mod queue;
 mod readiness;
+mod schedules;
 mod serve;
 mod state;
 mod timed;

@@ -22,6 +22,7 @@ use crate::metrics::{FOLD, Metrics};
 use crate::problem::{Refusal, Result};
 use crate::queue::{Queue, Workshop};
 use crate::readiness::Readiness;
+use crate::schedules;
 use crate::state::{App, Options, Secrets, Shared};
 use crate::token_watch::TokenWatch;
 
@@ -200,6 +201,7 @@ impl Bound {
             let notify = app.options.notify.clone();
             tokio::spawn(notify.go_on(runner.hub.clone(), env, home))
         };
+        let scheduling = tokio::spawn(schedules::go_on(Arc::clone(&app)));
         let counting = Arc::clone(&app);
         let counting = tokio::spawn(async move {
             loop {
@@ -212,6 +214,7 @@ impl Bound {
         let working = here.spawn_local(workshop().go_on());
         let how = here.run_until(end).await;
         ending.send_replace(true);
+        scheduling.abort();
         if how == Shutdown::Stop {
             app.queue.cancel_all();
             let rest = tokio::time::timeout(LAST_MOMENTS, app.queue.rest());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rejoin_core::PermissionMode;
 use rejoin_hub::Hub;
-use rejoin_hub::Keep;
+use rejoin_hub::{Keep, Schedule};
 use rejoin_runner::Runner;
 use rejoin_runner::send::Defaults;
 use tokio::sync::watch;
@@ -39,6 +39,7 @@ pub struct Options {
     /// Identifier of the store.
     pub store: String,
     pub notify: Notify,
+    pub schedules: Vec<Schedule>,
     /// Time for which snapshots are kept; checked once a day.
     pub keep: Keep,
 }

@@ -49,6 +49,7 @@ mod report;
 mod reset;
 mod retry;
 mod routing;
+mod schedule;
 mod search;
 mod seen;
 pub(crate) mod send;
@@ -137,29 +138,30 @@ const COMMANDS: &[Entry] = &[
     Entry::of::<list::ListArgs>(),
     Entry::of::<search::SearchArgs>(),
     Entry::of::<show::ShowArgs>(),
+    Entry::of::<diff::DiffArgs>(),
     Entry::of::<explain::ExplainArgs>(),
     Entry::of::<costs::CostsArgs>(),
     Entry::of::<chain::ChainArgs>(),
     Entry::of::<handoff::HandoffArgs>(),
     Entry::of::<events::EventsArgs>(),
-    Entry::of::<diff::DiffArgs>(),
     Entry::of::<share::ShareArgs>(),
     Entry::of::<edit::EditArgs>(),
-    Entry::of::<truncate::TruncateArgs>(),
     Entry::of::<retry::RetryArgs>(),
     Entry::of::<fork::ForkArgs>(),
     Entry::of::<merge::MergeArgs>(),
     Entry::of::<undo::UndoArgs>(),
-    Entry::of::<hold::HoldArgs>(),
-    Entry::of::<tiers::TiersArgs>(),
     Entry::of::<reset::ResetArgs>(),
     Entry::of::<set::SetArgs>(),
     Entry::of::<seen::SeenArgs>(),
+    Entry::of::<truncate::TruncateArgs>(),
     Entry::of::<rename::RenameArgs>(),
-    Entry::of::<archive::ArchiveArgs>(),
     Entry::of::<delete::DeleteArgs>(),
+    Entry::of::<archive::ArchiveArgs>(),
     Entry::of::<snapshot::SnapshotArgs>(),
     Entry::of::<sweep::SweepArgs>(),
+    Entry::of::<tiers::TiersArgs>(),
+    Entry::of::<schedule::ScheduleArgs>(),
+    Entry::of::<hold::HoldArgs>(),
     Entry::of::<demo::DemoArgs>(),
     Entry::of::<model_server::ModelServerArgs>(),
     Entry::of::<prompt::PromptArgs>(),

@@ -11,7 +11,9 @@ mod file;
 mod keys;
 mod kind;
 mod load;
+mod schedules;
 mod schema;
+mod section;
 mod serve;
 mod setting;
 mod snapshots;
@@ -24,7 +26,7 @@ use std::time::Duration;
 
 use rejoin_agents::Adapter;
 use rejoin_core::{Micros, PermissionMode, Policy, Scope, Tiers};
-use rejoin_hub::Keep;
+use rejoin_hub::{Keep, Schedule};
 use rejoin_runner::trust::TrustState;
 use rejoin_runner::{AgentConfig, ModelConfig, WallMode};
 use serde::Deserialize;
@@ -52,6 +54,7 @@ pub(crate) struct Config {
     pub(crate) permission: Option<PermissionMode>,
     pub(crate) agents: BTreeMap<String, AgentConfig>,
     pub(crate) tiers: Tiers,
+    pub(crate) schedules: Vec<Schedule>,
     /// Agents of the user's own.
     pub(crate) described: Vec<&'static dyn Adapter>,
     pub(crate) models: BTreeMap<String, String>,
@@ -142,6 +145,7 @@ impl Config {
             permission: of(loaded, "permission")?,
             agents: BTreeMap::new(),
             tiers: Tiers::default(),
+            schedules: vec![],
             described: vec![],
             models: BTreeMap::new(),
             prices: BTreeMap::new(),
@@ -182,6 +186,7 @@ impl Config {
         }
         config.described = custom_agents::build(loaded)?;
         config.tiers = tiers::build(loaded, &config.described)?;
+        config.schedules = schedules::build(loaded, &config.tiers)?;
         Ok(config)
     }
 

@@ -31,6 +31,7 @@ mod suite {
     mod links;
     mod look;
     mod open;
+    mod operations;
     mod output;
     mod overflow;
     mod packages;
@@ -43,6 +44,7 @@ mod suite {
     mod reference;
     mod remote;
     mod safe;
+    mod schedules;
     mod serve;
     mod shell_prompt;
     mod snapshots;

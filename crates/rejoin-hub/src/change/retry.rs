@@ -11,6 +11,7 @@ use crate::Hub;
 use crate::accept::{Accepted, may_continue, settle_request, to_json};
 use crate::active::ActiveTurn;
 use crate::claim::Claimed;
+use crate::climb::BY_USER;
 use crate::error::{Error, Result};
 use crate::request::{TurnFlags, TurnRequest};
 
@@ -140,7 +141,7 @@ impl Hub {
             .await?;
         self.reserve_calls(tx, &conversation.namespace, turn, &request)
             .await?;
-        self.begin_chain(tx, turn, &request).await?;
+        self.begin_chain(tx, turn, &request, BY_USER).await?;
         tx.conversations()
             .touch(c, &agent, &request.workdir, now)
             .await?;

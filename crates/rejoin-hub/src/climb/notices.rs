@@ -19,13 +19,14 @@ impl Hub {
         tx: &mut Tx,
         turn: TurnId,
         request: &TurnRequest,
+        trigger: &str,
     ) -> Result<()> {
         if let Some(tier) = &request.tier {
             let link = ChainLink {
                 tier: &tier.name,
                 parent: None,
                 chain: turn,
-                trigger: "user",
+                trigger,
             };
             tx.chains().link(turn, link).await?;
         }

@@ -222,6 +222,7 @@ impl<'a> Sandbox<'a> {
             queue_limit: None,
             confirmed: true,
             answers: None,
+            occurrence: None,
         };
         server.clear();
         let hub = &self.runner.hub;

@@ -82,6 +82,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         16,
         include_str!("../../../../migrations/postgres/0016_limits.sql"),
     ),
+    (
+        17,
+        include_str!("../../../../migrations/postgres/0017_schedules.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);

@@ -104,6 +104,7 @@ async fn step(app: &App, what: &str, command: &str, text: &str) -> Result<()> {
         queue_limit: None,
         confirmed: true,
         answers: None,
+        occurrence: None,
     };
     let accepted = app.hub().accept(&incoming, None).await?;
     let (_never, cancelled) = watch::channel(false);

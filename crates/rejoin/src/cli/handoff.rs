@@ -22,7 +22,7 @@ pub(crate) struct HandoffArgs {
 
 impl Run for HandoffArgs {
     const NAME: &'static str = "handoff";
-    const HELP: Help = Help::Look("what a next tier is told");
+    const HELP: Help = Help::Look("what a tier is told");
 
     fn task(self) -> Task {
         Task::hub(self, run)

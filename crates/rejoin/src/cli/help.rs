@@ -10,7 +10,7 @@ use super::command::Help;
 use rejoin_errors::CommandError;
 
 /// Columns of the names and of the words in a row of the page.
-const NAMES: usize = 23;
+const NAMES: usize = 24;
 const WORDS: usize = 53;
 
 const EVERYWHERE: &str = "Everywhere: --json, -q, --config FILE, -h";

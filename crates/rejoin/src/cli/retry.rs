@@ -90,7 +90,7 @@ impl RetryArgs {
 
 impl Run for RetryArgs {
     const NAME: &'static str = "retry";
-    const HELP: Help = Help::Change("rerun a message");
+    const HELP: Help = Help::Change("rerun it");
 
     fn task(self) -> Task {
         Task::hub(self, run).by_daemon().trust(TrustCheck::Required)

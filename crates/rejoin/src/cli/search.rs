@@ -34,7 +34,7 @@ pub(crate) struct SearchArgs {
 
 impl Run for SearchArgs {
     const NAME: &'static str = "search";
-    const HELP: Help = Help::Look("messages by text");
+    const HELP: Help = Help::Look("find text");
 
     fn task(self) -> Task {
         Task::hub(self, run)

@@ -99,6 +99,7 @@ fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
             max_queued: config.serve.max_queued,
             allow_hosts: config.serve.allow_hosts,
             notify,
+            schedules: config.schedules,
             keep,
             public_url: config.serve.public_url,
             store: store.mark(),

@@ -23,7 +23,7 @@ pub(crate) struct SnapshotArgs {
 
 impl Run for SnapshotArgs {
     const NAME: &'static str = "snapshot";
-    const HELP: Help = Help::Change("saved sessions: list, verify, restore");
+    const HELP: Help = Help::Change("saved sessions");
 
     fn task(self) -> Task {
         let trust = match &self.what {

@@ -17,7 +17,7 @@ use rejoin_errors::{CommandError, Result};
 /// No sensible file is longer; a device that never ends is.
 const LONGEST: u64 = 1 << 20;
 
-/// The bytes of a file, and the hash of these very bytes and of the templates that it names.
+/// The bytes of a file, and the hash of these very bytes and of the files with prompts that it names.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
@@ -96,7 +96,7 @@ impl Setting {
     }
 }
 
-/// Returns the hash of the text, and of the templates that its tiers name: whoever changes one
+/// Returns the hash of the text, and of the files with prompts that it names: whoever changes one
 /// changes prompts of agents.
 fn hash_of(path: &Path, text: &str) -> String {
     let mut hash = blake3::Hasher::new();
@@ -109,15 +109,18 @@ fn hash_of(path: &Path, text: &str) -> String {
     hash.finalize().to_hex().to_string()
 }
 
-/// Returns the templates that the tiers of a file name.
+/// Returns the files with prompts that the tiers and schedules of a file name.
 fn templates(text: &str) -> Vec<String> {
     let Ok(document) = DeTable::parse(text) else {
         return vec![];
     };
     let document = plain_value(&DeValue::Table(document.into_inner()));
-    let tiers = document["tier"].as_array().into_iter().flatten();
-    let names = tiers.filter_map(|tier| tier["prompt"].as_str());
-    names.map(str::to_owned).collect()
+    let named = |list: &str, key: &str| -> Vec<String> {
+        let tables = document[list].as_array().into_iter().flatten();
+        let names = tables.filter_map(|table| table[key].as_str());
+        names.map(str::to_owned).collect()
+    };
+    [named("tier", "prompt"), named("schedule", "prompt_file")].concat()
 }
 
 /// The one form of an error in a file.

@@ -169,6 +169,17 @@ pub(crate) const KEYS: &[Key] = &[
     key("climb.max_tier", Word, "", Needed, "Highest tier that a climb may reach"),
     key("climb.max_cost_usd", Money, "", Needed, "Cost of a chain beyond which it does not climb, in US dollars"),
     key("climb.hold", Bool, "false", NeededBeyond(&["true"]), "`true`: allow no climb"),
+    key("schedule[].name", Word, "", Needed, "Name of the schedule"),
+    key("schedule[].every", Span("never"), "", Needed, "Interval, counted from 1970, so that it is the same on every machine; one second at least"),
+    key("schedule[].cron", Text, "", Needed, "Times instead of an interval: minute, hour, day, month, day of week"),
+    key("schedule[].timezone", Text, "", Needed, "Time zone of `cron` and of `{date}`; default: UTC"),
+    key("schedule[].tier", Word, "", Needed, "Tier of the turn"),
+    key("schedule[].climb", Bool, "", Needed, "`true`: climb to higher tiers by policy, as long as the agent asks for one"),
+    key("schedule[].prompt", Text, "", Needed, "Message that is sent"),
+    key("schedule[].prompt_file", Text, "", Needed, "File with the message; a relative path starts at the file's folder"),
+    key("schedule[].workdir", Text, "", Needed, "Working folder; a relative path starts at the file's folder. Default: the conversation's, or that of the daemon"),
+    key("schedule[].key", Text, "", Needed, "Key of the conversation that is continued; `{date}` begins one a day. Default: a new conversation each time"),
+    key("schedule[].overlap", OneOf(&["skip", "queue"]), "", Needed, "Behaviour while the turns of the occurrence before run, or wait for an approval; default: skip"),
 ];
 
 /// Returns the names of the agents that need no `bin` to be known.
@@ -304,7 +315,8 @@ mod tests {
                 "database",
                 "blobs",
                 "tier",
-                "climb"
+                "climb",
+                "schedule"
             ]
         );
         assert_eq!(names_in("models.*"), ["window", "price"]);

@@ -1,6 +1,5 @@
 //! `[[tier]]`: reads the tiers, and refuses one that no agent could hold to.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use rejoin_agents::{Adapter, tier_permissions};
@@ -8,36 +7,25 @@ use rejoin_core::{AgentName, Micros, PermissionMode, Tier, Tiers, ToolLimit, che
 use rejoin_runner::foreign_file::read_regular;
 use serde::Deserialize;
 
-use super::file::at_line;
 use super::load::Loaded;
-use super::setting::{Origin, Setting};
+use super::section::{Section, sections, value, wrong, wrong_setting};
+use super::setting::Origin;
 use super::{of, or_default, typed};
 use crate::duration;
-use rejoin_errors::{CommandError, Result};
+use rejoin_errors::Result;
 
 /// Largest template, in bytes.
 const LARGEST_TEMPLATE: u64 = 16 << 10;
 
-/// Settings of one table, by the names of its keys.
-type Section<'a> = BTreeMap<&'a str, &'a Setting>;
-
 /// Builds the tiers that the configuration describes, lowest first.
 pub(super) fn build(loaded: &Loaded, described: &[&'static dyn Adapter]) -> Result<Tiers> {
-    let mut sections: BTreeMap<usize, Section<'_>> = BTreeMap::new();
-    for setting in loaded.settings.values() {
-        if let Some(key) = setting.key.name.strip_prefix("tier[].")
-            && let Some(n) = setting.names.first().and_then(|n| n.parse().ok())
-        {
-            sections.entry(n).or_default().insert(key, setting);
-        }
-    }
     let mut tiers = Tiers {
         tiers: vec![],
         max_tier: of(loaded, "climb.max_tier")?,
         max_cost: of::<f64>(loaded, "climb.max_cost_usd")?.and_then(Micros::from_dollars),
         hold: or_default(loaded, "climb.hold")?,
     };
-    for section in sections.values() {
+    for section in sections(loaded, "tier").values() {
         let tier = tier(section)?;
         if tiers.find(&tier.name).is_some() {
             let text = format!("there is another tier `{}`; names are unique", tier.name);
@@ -160,25 +148,4 @@ fn can_be_enforced(
     let whole = tier_permissions(tier, PermissionMode::Edit, Some(adapter));
     let checked = adapter.check_permissions(&whole, false);
     checked.map_err(|why| wrong(section, "tools", &why))
-}
-
-fn value<T: serde::de::DeserializeOwned>(section: &Section<'_>, key: &str) -> Result<Option<T>> {
-    section.get(key).map(|setting| typed(setting)).transpose()
-}
-
-/// Builds the error about a key, with its line. A key that is not set is reported at the name.
-fn wrong(section: &Section<'_>, key: &str, what: &str) -> CommandError {
-    let setting = section.get(key).or_else(|| section.get("name"));
-    match setting {
-        Some(setting) => wrong_setting(setting, what),
-        None => CommandError::config(what.to_owned()),
-    }
-}
-
-fn wrong_setting(setting: &Setting, what: &str) -> CommandError {
-    let what = format!("`{}`: {what}", setting.path);
-    match &setting.origin {
-        Origin::File { path, line } => at_line(path, *line, &what),
-        Origin::Default | Origin::Environment(_) => CommandError::config(what),
-    }
 }

@@ -33,15 +33,15 @@ fn the_first_page() {
       inbox, answer, escalate  Open questions; answer one; climb
       adopt, export, import    Bring in sessions; a conversation to a file; and back
     Look:
-      list, search, show       Conversations; messages by text; one of them
+      list, search, show, diff Conversations; find text; one of them; file changes
       explain, costs, chain    Why a turn had its verdict; costs; chains
-      events, diff, share      Its events; file changes; a link to read it
+      handoff, events, share   What a tier is told; its events; a link to read it
     Change:
-      edit, truncate, retry    Change a message; remove the end; rerun a message
-      fork, merge, undo, hold  Branch off; combine two; undo a change; stop climbs
-      tiers, reset, set, seen  Tiers; new sessions; settings; mark as read
-      rename, archive, delete  Change the title; hide; delete permanently
-      snapshot, sweep          Saved sessions: list, verify, restore; free space
+      edit, retry, fork, merge Change a message; rerun it; branch off; combine two
+      undo, reset, set, seen   Undo a change; new sessions; settings; mark as read
+      truncate, rename, delete Remove the end; change the title; delete permanently
+      archive, snapshot, sweep Hide; saved sessions; free space
+      tiers, schedule, hold    Tiers; schedules: list, run, pause; stop climbs
     Set up:
       demo, model-server       Ten seconds without a key; an offline model
       prompt, completions      For shell prompts; completions for a shell
