@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use rejoin_agents::{Forking, SessionAt, SessionPath};
+use rejoin_agents::{ChosenBy, Forking, SessionAt, SessionPath};
 use rejoin_core::{Pin, SessionId, SessionSource, TrustedSession, TurnPlan};
 use rejoin_hub::{Confirmed, PinStart, fault, metrics};
 
@@ -166,7 +166,10 @@ impl AttemptContext<'_> {
             session,
             pin,
         };
-        match self.inspection.adapter.place(&at) {
+        let adapter = self.inspection.adapter;
+        let foreign_id = adapter.profile().chosen_by == ChosenBy::TheCli;
+        match adapter.place(&at) {
+            SessionPath::At(path) if foreign_id && path.contains(session.as_str()) => None,
             SessionPath::At(path) => Some(path),
             SessionPath::Find { .. } => None,
         }

@@ -106,6 +106,16 @@ fn turn(world: &World, n: usize, verdict: &str, reason: &Value, more: &[&str]) -
     turn
 }
 
+/// A path without `*` is known only when the CLI has chosen the id in it.
+#[test]
+fn a_session_at_a_fixed_path_is_resumed_by_the_id_that_the_cli_chose() {
+    let world = world(|section| section.replace("/*/", "/x/"));
+    turn(&world, 1, "started", &json!("first_turn"), &[]);
+    turn(&world, 2, "resumed", &Value::Null, &[]);
+    std::fs::remove_file(&sessions(&world)[0]).unwrap();
+    turn(&world, 3, "restored", &Value::Null, &[]);
+}
+
 #[test]
 fn it_is_resumed_by_its_own_id_and_told_when_that_is_gone() {
     let mut world = world(|section| section);
