@@ -154,6 +154,12 @@ impl Composed {
         self
     }
 
+    /// Returns the context unless it is only the notice about earlier questions.
+    pub fn told(&self) -> Option<&str> {
+        let context = self.context.as_deref()?;
+        (context != inside(ACT_ON_THIS)).then_some(context)
+    }
+
     /// Removes a context that contains no message, so that the message is the sole new input.
     #[must_use]
     pub fn alone(mut self) -> Self {

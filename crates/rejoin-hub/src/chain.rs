@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Hub;
 use crate::clock::rfc3339;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::finish::took_ms;
+
+/// Number of chains on a page.
+const PAGE: i64 = 20;
 
 /// Turns linked by climbs, root first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,6 +46,14 @@ pub struct ChainTurnView {
     pub started_at: Option<String>,
 }
 
+/// A page of the chains of a namespace, newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChainsView {
+    pub chains: Vec<ChainView>,
+    pub next_cursor: Option<String>,
+}
+
 /// Turns of one tier in a chain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -54,6 +65,29 @@ pub struct TierCostView {
 }
 
 impl Hub {
+    /// Returns a page of the chains, newest first.
+    pub async fn chains(&self, cursor: Option<&str>) -> Result<ChainsView> {
+        let before = cursor.map(str::parse::<TurnId>);
+        let before = before.transpose().map_err(|_| Error::Cursor)?;
+        let mut read = self.store.read().await?;
+        let mut roots = read
+            .chains()
+            .roots(&self.namespace, before, PAGE + 1)
+            .await?;
+        drop(read);
+        let more = roots.len() as i64 > PAGE;
+        roots.truncate(PAGE as usize);
+        let mut chains = vec![];
+        for root in &roots {
+            chains.push(self.chain(root).await?);
+        }
+        let last = roots.last().filter(|_| more);
+        Ok(ChainsView {
+            chains,
+            next_cursor: last.map(|turn| turn.id.to_string()),
+        })
+    }
+
     /// Returns the chain of one of its turns. A turn without a tier is a chain of one.
     pub async fn chain(&self, turn: &StoredTurn) -> Result<ChainView> {
         let chain = turn.chain.unwrap_or(turn.id);

@@ -73,6 +73,7 @@ mod resolve;
 mod row;
 mod schedules;
 mod search;
+mod sent_prompt;
 mod session_view;
 mod shares;
 mod snapshots;
@@ -93,7 +94,7 @@ pub use active::{ActiveTurn, is_worked_on};
 pub use browser_sessions::{BrowserSessionView, LinkView, SessionAccess, SignedIn};
 pub use candidates::{Candidate, FORK_FAILED, StoreFacts};
 pub use ceiling::LimitedPart;
-pub use chain::{ChainTurnView, ChainView, TierCostView};
+pub use chain::{ChainTurnView, ChainView, ChainsView, TierCostView};
 pub use change::{
     Affected, ChangeMode, Changed, Continues, ForkRequest, ForkView, Merged, RetryOptions, Setting,
 };
@@ -125,6 +126,7 @@ pub use schedules::{
     SkipReason,
 };
 pub use search::{HitView, HitsView, SearchQuery};
+pub use sent_prompt::{PromptView, RunPromptView};
 pub use session_view::SessionView;
 pub use shares::{ShareRequest, ShareView, SharedMessage, SharedView, SharesView};
 pub use snapshots::{FAILED, LOCAL_ONLY, STORED, SnapshotOffers};

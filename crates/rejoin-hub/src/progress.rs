@@ -222,6 +222,8 @@ pub struct BeginAttempt<'a> {
     pub record: &'a TurnRecord,
     /// Number of the previous attempt, if the CLI refused it.
     pub refused: Option<i64>,
+    /// Text that rejoin adds to the message, if it is worth keeping.
+    pub context: Option<&'a str>,
 }
 
 impl Hub {
@@ -259,6 +261,9 @@ impl Hub {
                 },
             )
             .await?;
+        if let Some(context) = begin.context {
+            tx.prompts().add(turn, begin.n, context).await?;
+        }
         match begin.pin {
             PinStart::New(id) => {
                 tx.pins()

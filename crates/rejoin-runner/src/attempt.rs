@@ -36,6 +36,8 @@ pub(crate) struct PreparedRun {
     pub command: CommandSpec,
     pub prompt_id: String,
     pub pin: PinStart,
+    /// Text beside the message, to be read afterwards.
+    pub(crate) context: Option<String>,
     /// Process that the run goes through, if the process may outlive the run.
     pub(crate) host: Option<WarmProcess>,
 }
@@ -137,6 +139,7 @@ impl AttemptContext<'_> {
             record,
             command,
             prompt_id: draft.prompt_id,
+            context: draft.composed.told().map(str::to_owned),
             pin: draft.session.pin,
             host: draft.host,
         })

@@ -292,6 +292,7 @@ impl Runner {
             command,
             prompt_id,
             pin: PinStart::Existing(last.pin),
+            context: None,
             host: None,
         })
     }

@@ -88,6 +88,21 @@ impl<C: Ask> Chains<'_, C> {
         found.iter().map(read).collect()
     }
 
+    /// Lists the roots of the chains of a namespace before a turn, newest first.
+    pub async fn roots(
+        &mut self,
+        namespace: &str,
+        before: Option<TurnId>,
+        limit: i64,
+    ) -> Result<Vec<StoredTurn>> {
+        let before = before.unwrap_or(TurnId::from_parts(u64::MAX >> 16, [u8::MAX; 10]));
+        let sql = "select * from turns where namespace = $1 and id < $2 and chain_id is not null
+            and parent_turn_id is null order by id desc limit $3";
+        let values = vals![namespace, before.uuid(), limit];
+        let found = rows(self.0, sql, values).await?;
+        found.iter().map(read).collect()
+    }
+
     /// Returns the climb from a turn.
     pub async fn child(&mut self, parent: TurnId) -> Result<Option<TurnId>> {
         let sql = "select id from turns where parent_turn_id = $1";

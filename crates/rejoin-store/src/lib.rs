@@ -52,6 +52,7 @@ mod open;
 mod pages;
 mod period_costs;
 mod pins;
+mod prompts;
 mod questions;
 mod recompute;
 mod schedules;

@@ -83,6 +83,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         17,
         include_str!("../../../migrations/sqlite/0017_schedules.sql"),
     ),
+    (
+        18,
+        include_str!("../../../migrations/sqlite/0018_prompts.sql"),
+    ),
 ];
 
 impl Store {

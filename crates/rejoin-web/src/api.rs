@@ -77,6 +77,8 @@ pub(crate) fn described() -> (Router<App>, Document) {
         .routes(routes!(turn_events::changes))
         .routes(routes!(turns::chain))
         .routes(routes!(turns::handoff))
+        .routes(routes!(turns::prompt))
+        .routes(routes!(turns::chains))
         .routes(routes!(turns::cancel))
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::answer))

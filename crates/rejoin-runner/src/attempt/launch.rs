@@ -49,6 +49,7 @@ impl AttemptContext<'_> {
             plan: &prepared.plan,
             record: &prepared.record,
             refused,
+            context: prepared.context.as_deref(),
         };
         fault::point("before_begin");
         self.hub.begin_attempt(claimed, &begin).await?;

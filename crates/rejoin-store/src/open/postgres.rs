@@ -86,6 +86,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         17,
         include_str!("../../../../migrations/postgres/0017_schedules.sql"),
     ),
+    (
+        18,
+        include_str!("../../../../migrations/postgres/0018_prompts.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);

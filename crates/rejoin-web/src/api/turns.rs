@@ -8,7 +8,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use rejoin_core::Handoff;
 use rejoin_errors::CommandError;
-use rejoin_hub::{ChainView, ExplainView, TurnView};
+use rejoin_hub::{ChainView, ChainsView, ExplainView, PromptView, TurnView};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::events;
 use super::find;
@@ -20,6 +22,13 @@ use crate::state::App;
 
 /// Time to wait for a cancelled turn to end.
 const STOPS_WITHIN: Duration = Duration::from_mins(1);
+
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ChainsPage {
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
 
 /// Show a turn
 #[utoipa::path(
@@ -110,6 +119,43 @@ pub(super) async fn chain(
     let hub = app.hub(&caller);
     let turn = find::turn(&hub, &id).await?;
     Ok(Json(hub.chain(&turn).await?))
+}
+
+/// List the chains of the namespace, newest first
+#[utoipa::path(
+    get, path = "/api/chains", operation_id = "listChains", tag = "turns",
+    params(ChainsPage),
+    responses(
+        (status = 200, body = ChainsView),
+    )
+)]
+pub(super) async fn chains(
+    State(app): State<App>,
+    caller: Caller,
+    Params(page): Params<ChainsPage>,
+) -> Result<Json<ChainsView>> {
+    let hub = app.hub(&caller);
+    Ok(Json(hub.chains(page.cursor.as_deref()).await?))
+}
+
+/// Show what the agent of a turn was told beside its message
+///
+/// Transcript, catch-up, handoff and notices, run by run, without keys and passwords of known forms.
+#[utoipa::path(
+    get, path = "/api/turns/{id}/prompt", operation_id = "showPrompt", tag = "turns",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = PromptView),
+    )
+)]
+pub(super) async fn prompt(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<PromptView>> {
+    let hub = app.hub(&caller);
+    let turn = find::turn(&hub, &id).await?;
+    Ok(Json(hub.prompt_of(&turn).await?))
 }
 
 /// Show the handoff of a turn

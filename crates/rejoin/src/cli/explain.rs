@@ -2,6 +2,7 @@
 
 mod next;
 mod page;
+mod prompt;
 pub(super) mod reason_text;
 
 use std::path::PathBuf;
@@ -74,6 +75,9 @@ pub(crate) struct ExplainArgs {
     /// Show every check, and the whole command
     #[arg(long)]
     raw: bool,
+    /// Show what the agent was told, without secrets
+    #[arg(long, conflicts_with_all = ["next", "raw"])]
+    prompt: bool,
     /// Explain a turn of the conversation in this file
     #[arg(long, value_name = "FILE")]
     pub(super) bundle: Option<PathBuf>,
@@ -112,6 +116,9 @@ async fn run(hub: HubClient<'_>, args: &ExplainArgs) -> Result<u8> {
         return next::run(hub, args).await;
     }
     let (out, turn) = (hub.out(), hub.turn(&args.turn).await?);
+    if args.prompt {
+        return prompt::run(hub, &turn).await;
+    }
     if out.json {
         out.json(&turn);
     } else {

@@ -272,6 +272,7 @@ fn look_and_change() {
       -w, --workdir <DIR>  With --next: in this folder
       -m, --model <MODEL>  With --next: with this model
           --raw            Show every check, and the whole command
+          --prompt         Show what the agent was told, without secrets
           --bundle <FILE>  Explain a turn of the conversation in this file
 
     Examples:

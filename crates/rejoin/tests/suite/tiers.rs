@@ -4,6 +4,7 @@
 mod approvals;
 mod climbs;
 mod config;
+mod costs;
 mod handoff;
 mod limits;
 mod policy;

@@ -91,10 +91,35 @@ fn a_tier_of_another_agent_receives_the_handoff() {
         "{text}"
     );
     assert!(text.contains("Affected services: db, web"), "{text}");
+    // C-65: what it was told can be read afterwards.
+    let told = world
+        .run(&["explain", "last", "--prompt", "--json"])
+        .ok()
+        .json();
+    let context = told["runs"][0]["context"].as_str().unwrap();
+    assert!(shown_to(&world).contains(context), "{context}");
+    assert!(context.contains("Affected services: db, web"), "{context}");
+    let printed = world.run(&["explain", "last", "--prompt"]).ok().stdout;
+    assert!(printed.contains(context), "{printed}");
+    assert!(printed.contains("You are now operating as"), "{printed}");
+    let alone = world.run(&["explain", "--prompt", "--json"]).ok().json();
+    assert_eq!(alone["runs"].as_array().unwrap().len(), 1);
     let daemon = world.serve(&[]);
+    let prompt = daemon.get(&format!(
+        "/api/turns/{}/prompt",
+        last["turn_id"].as_str().unwrap()
+    ));
+    assert_eq!(prompt.ok(), told);
+    let chains = daemon.get("/api/chains").ok();
+    assert_eq!(chains["chains"][0]["chain_id"], root);
+    assert_eq!(chains["next_cursor"], Value::Null);
     let over_http = daemon.get(&format!("/api/turns/{root}/handoff")).ok();
     assert_eq!(over_http["checks"], handoff["checks"]);
     assert_eq!(daemon.stop(), 0);
+}
+
+fn shown_to(world: &World) -> String {
+    texts(&world.model.last())
 }
 
 fn claude() -> World {
