@@ -1,6 +1,7 @@
 //! Tiers: permission levels of the configuration. Names of tests begin with the id of their scenario in
 //! `docs/requirements.md`.
 
+mod agents;
 mod approvals;
 mod climbs;
 mod config;

@@ -1,0 +1,100 @@
+//! The same chain of three tiers with the other CLIs: one session, each tier with its own
+//! permissions.
+
+use std::fmt::Write as _;
+
+use rejoin_model::{Script, Step};
+use rejoin_testkit::{
+    CODEX_166, CODEX_TOOLS, Cli, GEMINI_061, Model, OPENCODE, World, runs, texts, user,
+};
+use serde_json::{Value, json};
+
+use super::{REJOIN, configure};
+
+/// Tries to leave a file, then asks for a tier.
+fn tries(file: &str, answer: &str, to: Option<&str>) -> Script {
+    let block = |to: &str| {
+        let body = json!({"escalate": {"to": to, "reason": "down"}});
+        format!("\n\n```rejoin\n{body}\n```")
+    };
+    let text = format!("{answer}{}", to.map(block).unwrap_or_default());
+    vec![runs(&format!("touch {file}")), Step::text(text)]
+}
+
+fn scripts() -> Model {
+    Model::scripted([
+        ("first", tries("by-one", "answerword-1-end", Some("two"))),
+        ("second", tries("by-two", "answerword-2-end", Some("three"))),
+        ("third", tries("by-three", "answerword-3-end", None)),
+    ])
+}
+
+/// The first tier may only read, the second is denied the shell, the third is not.
+fn a_chain_of_three_tiers(cli: &'static dyn Cli) {
+    let world = World::of_all(REJOIN, &[cli], scripts()).unwrap();
+    let models = match cli.agent() {
+        "codex" => [CODEX_TOOLS; 3],
+        _ => [cli.models()[0], cli.models()[1], cli.models()[0]],
+    };
+    let rest = [
+        "permission = \"read-only\"\nmay = [\"look\"]",
+        "permission = \"edit\"\ndeny_tools = [\"shell\"]\nmay = [\"do #s:second\"]",
+        "permission = \"full\"\nmay = [\"do #s:third\"]",
+    ];
+    let mut tiers = format!("default_agent = \"{}\"\n", cli.agent());
+    for (n, rest) in rest.iter().enumerate() {
+        let (name, model) = (["one", "two", "three"][n], models[n]);
+        writeln!(
+            tiers,
+            "[[tier]]\nname = \"{name}\"\nmodel = \"{model}\"\n{rest}"
+        )
+        .unwrap();
+    }
+    configure(&world, &tiers);
+    world.run(&["tiers", "check"]).ok();
+    let last = world
+        .send(1, "#s:first", &["--tier", "one", "--climb"])
+        .ok()
+        .json();
+    assert_eq!(last["text"], "answerword-3-end", "{last:#}");
+    let turns = last["chain"]["turns"].as_array().unwrap();
+    let of = |key: &str| -> Vec<Value> { turns.iter().map(|turn| turn[key].clone()).collect() };
+    assert_eq!(of("tier"), ["one", "two", "three"]);
+    assert_eq!(of("verdict"), ["started", "resumed", "resumed"], "{last:#}");
+    assert!(
+        of("session_id")
+            .iter()
+            .all(|id| *id == turns[0]["session_id"])
+    );
+    let files = std::fs::read_dir(world.work()).unwrap().flatten();
+    let files: Vec<_> = files.map(|file| file.file_name()).collect();
+    assert_eq!(
+        files,
+        ["by-three"],
+        "what a tier is denied does not run, and an old denial is gone"
+    );
+    let shown = texts(&world.model.last());
+    for word in [
+        user(1),
+        "answerword-1-end".into(),
+        "answerword-2-end".into(),
+    ] {
+        assert_eq!(shown.matches(&word).count(), 1, "{word}: {shown}");
+    }
+    assert_eq!(world.leftovers(), []);
+}
+
+#[test]
+fn c12_c13_c42_codex() {
+    a_chain_of_three_tiers(&CODEX_166);
+}
+
+#[test]
+fn c12_c13_c42_gemini() {
+    a_chain_of_three_tiers(&GEMINI_061);
+}
+
+#[test]
+fn c12_c13_c42_opencode() {
+    a_chain_of_three_tiers(&OPENCODE);
+}
