@@ -33,6 +33,15 @@ pub trait Adapter: Send + Sync {
     /// permissions that it can enforce.
     fn check_permissions(&self, permissions: &Permissions, as_root: bool) -> Result<(), String>;
 
+    /// Returns a tool that the CLI says it offers to its model, and that these permissions exclude.
+    fn forbidden_offer<'t>(
+        &self,
+        _permissions: &Permissions,
+        _offered: &'t [String],
+    ) -> Option<&'t str> {
+        None
+    }
+
     /// Returns the means that stops a turn with these permissions at a cost.
     fn cost_limit(&self, _permissions: &Permissions) -> CostLimit {
         CostLimit::None(format!(

@@ -97,6 +97,14 @@ impl Adapter for Claude {
         permission::check(permissions, as_root)
     }
 
+    fn forbidden_offer<'t>(
+        &self,
+        permissions: &Permissions,
+        offered: &'t [String],
+    ) -> Option<&'t str> {
+        permission::forbidden_offer(permissions, offered)
+    }
+
     fn cost_limit(&self, _permissions: &Permissions) -> CostLimit {
         CostLimit::OfTheCli
     }

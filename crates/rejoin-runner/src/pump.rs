@@ -4,6 +4,7 @@
 
 mod control;
 mod idle;
+mod offered;
 mod output;
 mod questions;
 mod watchdog;
@@ -67,6 +68,8 @@ pub(crate) struct Pump<'a> {
     /// Time for which the CLI may print nothing; None means no limit.
     pub idle: Option<Duration>,
     pub cost: CostWatch<'a>,
+    /// Tool that the CLI offers although the turn may not use it.
+    pub forbidden: Option<String>,
     pub wake: &'a watch::Sender<u64>,
 }
 
@@ -208,6 +211,7 @@ impl Pump<'_> {
             let said = parser.line(&line.bytes);
             idle.see(&said);
             self.cost.see(&said);
+            came.wrong |= self.see_offer(&said);
             came.too_dear |= self.cost.is_exceeded(parser.spent());
             let fresh = line.end > self.committed;
             if fresh {
@@ -226,7 +230,7 @@ impl Pump<'_> {
             parser.aside(&line.bytes);
             talk.hear(self.hub, parser, true, &mut batch)?;
         }
-        came.wrong = batch.events.iter().any(|event| self.is_elsewhere(event));
+        came.wrong |= batch.events.iter().any(|event| self.is_elsewhere(event));
         came.wrong |= parser.stop().is_some();
         let offset = out.printed.offset();
         if offset > self.committed || !batch.asked.is_empty() {
@@ -279,7 +283,8 @@ impl Pump<'_> {
             torn,
             asked_session: self.run.plan.asked_session(),
         });
-        if let Some(outcome) = self.other_outcome(&ran.outcome, &end, cause, talk.waits()) {
+        let other = self.other_outcome(&ran.outcome, &end, cause, talk.waits());
+        if let Some(outcome) = self.offer_failure().or(other) {
             ran.outcome = outcome;
         }
         let leftovers = end

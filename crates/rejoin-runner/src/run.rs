@@ -96,6 +96,7 @@ impl Runner {
                 &self.config.models,
                 &run.folder,
             ),
+            forbidden: None,
             wake: &self.wake,
         }
     }

@@ -166,6 +166,23 @@ pub(super) fn flags(permissions: &Permissions) -> Vec<String> {
     flags
 }
 
+/// Returns a tool that writes or runs commands, is offered, and is excluded by the permissions.
+pub(super) fn forbidden_offer<'t>(
+    permissions: &Permissions,
+    offered: &'t [String],
+) -> Option<&'t str> {
+    let read_only = permissions.mode == PermissionMode::ReadOnly;
+    let chosen = permissions.tools.as_deref();
+    let named = |tool: &str| names(chosen.unwrap_or_default()).any(|name| name == tool);
+    let denied = |tool: &str| names(&permissions.deny_tools).any(|name| name == tool);
+    let excluded = |tool: &str| {
+        let commands = permissions.commands && COMMANDS.contains(&tool) && named(tool);
+        denied(tool) || (chosen.is_some() && !named(tool)) || (read_only && !commands)
+    };
+    let mut offered = offered.iter().map(String::as_str);
+    offered.find(|tool| WRITING_TOOLS.contains(tool) && excluded(tool))
+}
+
 fn names(listed: &[String]) -> impl Iterator<Item = &str> {
     let tools = listed.iter().filter(|name| parts(name).is_some());
     tools.flat_map(|name| tool_names::own(ALIASES, name))
@@ -186,6 +203,27 @@ mod tests {
         insta::assert_snapshot!(shown(Edit, Some(&["shell", "read"]), &["Bash(docker restart:*)"]), @"--permission-mode acceptEdits --tools Bash,Read --allowedTools Bash,Read --disallowedTools mcp__*,Bash(docker restart:*)");
         insta::assert_snapshot!(shown(Ask, Some(&["edit", "web"]), &[]), @"--permission-mode default --tools Edit,Write,NotebookEdit,WebFetch,WebSearch --disallowedTools mcp__*");
         insta::assert_snapshot!(shown(Full, Some(&[]), &["shell"]), @"--permission-mode bypassPermissions --tools  --disallowedTools mcp__*,Bash");
+    }
+
+    #[test]
+    fn an_offer_of_an_excluded_tool_is_found() {
+        use PermissionMode::{Edit, Full, ReadOnly};
+        let offered = ["Task", "Bash", "Edit", "Read"].map(str::to_owned);
+        let found = |permissions: &Permissions| forbidden_offer(permissions, &offered);
+        assert_eq!(found(&permissions(Full, None, &[])), None);
+        assert_eq!(found(&permissions(Edit, None, &["Bash(rm:*)"])), None);
+        assert_eq!(found(&permissions(Edit, None, &["edit"])), Some("Edit"));
+        assert_eq!(
+            found(&permissions(Edit, Some(&["Edit"]), &[])),
+            Some("Bash")
+        );
+        assert_eq!(found(&permissions(ReadOnly, None, &[])), Some("Bash"));
+        let tier = Permissions {
+            commands: true,
+            ..permissions(ReadOnly, Some(&["Bash", "Read"]), &[])
+        };
+        assert_eq!(found(&tier), Some("Edit"));
+        assert_eq!(forbidden_offer(&tier, &offered[..2]), None);
     }
 
     /// A tier that may run commands: they are offered, permitted, and not denied as a whole.
