@@ -133,3 +133,26 @@ fn c12_c13_c42_gemini() {
 fn c12_c13_c42_opencode() {
     a_chain_of_three_tiers(&OPENCODE);
 }
+
+/// Codex compacts a session when a model of another family goes on with it, and prints nothing of it.
+/// The climb is resumed, and its verdict says how much is known verbatim.
+#[test]
+fn a_hidden_compaction_of_codex_is_shown() {
+    let world = World::of_all(REJOIN, &[&CODEX_166], scripts()).unwrap();
+    let [first, second] = [CODEX_TOOLS, CODEX_166.models()[0]];
+    let tiers = format!(
+        "default_agent = \"codex\"\n[[tier]]\nname = \"one\"\nmodel = \"{first}\"\npermission = \"read-only\"\nmay = [\"look\"]\n[[tier]]\nname = \"two\"\nmodel = \"{second}\"\npermission = \"read-only\"\nmay = [\"do it\"]\n"
+    );
+    configure(&world, &tiers);
+    let last = world
+        .send(1, "#s:first", &["--tier", "one", "--climb"])
+        .ok()
+        .json();
+    assert_eq!(last["tier"], "two", "{last:#}");
+    assert_eq!(last["verdict"], "resumed", "{last:#}");
+    let summary = last["summary"].as_str().unwrap();
+    assert!(summary.contains("compacted by the agent"), "{summary}");
+    let next = world.say(2, &["-m", second]);
+    assert_eq!(next["verdict"], "resumed", "{next:#}");
+    assert!(next["sent"]["summarised"].as_u64().unwrap() > 0, "{next:#}");
+}

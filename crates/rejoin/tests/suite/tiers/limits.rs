@@ -177,6 +177,22 @@ fn twenty_at_once_make_no_call_more() {
     finish(&world, made);
 }
 
+/// Command of another machine on the same server.
+fn elsewhere(world: &World, args: &[&str]) -> Command {
+    let at = |folder: &str| {
+        let folder = world.root().join(format!("{folder}-other"));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    };
+    let mut command = world.command(args);
+    command
+        .env("REJOIN_HOME", at("data"))
+        .env("HOME", at("home"))
+        .env("XDG_CONFIG_HOME", world.home().join(".config"))
+        .env("REJOIN_FAKE_MACHINE", "other");
+    command
+}
+
 /// Processes of two machines share a server.
 #[test]
 fn twenty_on_two_machines_make_no_call_more() {
@@ -184,25 +200,47 @@ fn twenty_on_two_machines_make_no_call_more() {
         return;
     };
     demo(&world, MAX);
-    let other = |args: &[&str]| -> Command {
-        let at = |folder: &str| {
-            let folder = world.root().join(format!("{folder}-other"));
-            std::fs::create_dir_all(&folder).unwrap();
-            folder
-        };
-        let mut command = world.command(args);
-        command
-            .env("REJOIN_HOME", at("data"))
-            .env("HOME", at("home"))
-            .env("XDG_CONFIG_HOME", world.home().join(".config"))
-            .env("REJOIN_FAKE_MACHINE", "other");
-        command
-    };
     let made = at_once(|n, args| match n % 2 {
         0 => world.spawn(args),
-        _ => other(args).spawn().unwrap(),
+        _ => elsewhere(&world, args).spawn().unwrap(),
     });
     finish(&world, made);
+}
+
+/// A cooldown holds for every process and machine: one of twenty commands climbs.
+#[test]
+fn one_of_twenty_commands_climbs_within_a_cooldown() {
+    let Some(world) = World::new(REJOIN).on_server() else {
+        return;
+    };
+    let tiers = "[[tier]]\nname = \"look\"\nmay = [\"look\"]\n[[tier]]\nname = \"fix\"\nmay = [\"fix\"]\ncooldown = \"1h\"\n";
+    configure(&world, tiers);
+    let look = [
+        "send", "--json", "-a", "demo", "-k", "k", "--tier", "look", "see",
+    ];
+    world.run(&look).ok();
+    let climb = ["escalate", "k", "--to", "fix", "--json"];
+    let commands: Vec<Child> = (0..AT_ONCE)
+        .map(|n| match n % 2 {
+            0 => world.spawn(&climb),
+            _ => elsewhere(&world, &climb).spawn().unwrap(),
+        })
+        .collect();
+    let done: Vec<Done> = commands.into_iter().map(Done::of).collect();
+    let climbed = done.iter().filter(|done| done.code == 0).count();
+    assert_eq!(climbed, 1, "{done:?}");
+    // The others found the conversation busy, the tier reached, or the cooldown.
+    assert!(
+        done.iter().all(|done| [0, 4, 5].contains(&done.code)),
+        "{done:?}"
+    );
+    let chain = world.run(&["chain", "k", "--json"]).ok().json();
+    assert_eq!(chain["turns"].as_array().unwrap().len(), 2, "{chain:#}");
+    world.run(&look).ok();
+    let again = world.run(&climb);
+    assert_eq!(again.code, 5, "{again:?}");
+    assert!(again.stdout.contains("again possible in"), "{again:?}");
+    world.assert_quiet();
 }
 
 /// Uses up the calls that are left: in the end exactly as many were made as the limit allows.
