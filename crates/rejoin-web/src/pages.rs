@@ -2,6 +2,7 @@
 //! updates and keys.
 
 mod assets;
+mod chain;
 mod change;
 mod client;
 mod compose;

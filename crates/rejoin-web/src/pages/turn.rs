@@ -4,11 +4,12 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use rejoin_core::Sent;
-use rejoin_hub::{AttemptView, ExplainView, TurnView};
+use rejoin_hub::{AttemptView, ChainView, ExplainView, TurnView};
 use rejoin_store::EventRow;
 use serde_json::Value;
 
 use super::Pages;
+use super::chain::Chain;
 use super::client::{Client, encoded};
 use super::error::{Result, capital};
 use super::format::{count, money, of, took};
@@ -167,6 +168,8 @@ struct TurnPage {
     turn: TurnView,
     tiles: Vec<(&'static str, String, String)>,
     blocks: Vec<Block>,
+    /// Set if the turn has a tier.
+    chain: Option<Chain>,
     attempts: Vec<AttemptView>,
     denied: Vec<String>,
     events: Vec<Event>,
@@ -187,6 +190,14 @@ pub(super) async fn show(
         .get(&format!("/api/turns/{}/explain", encoded(&id)))
         .await?;
     let turn = explained.turn.clone();
+    let chain = match turn.chain_id {
+        Some(_) => {
+            let path = format!("/api/turns/{}/chain", turn.turn_id);
+            let view: ChainView = client.get(&path).await?;
+            Some(Chain::of(&view, &turn.turn_id.to_string()))
+        }
+        None => None,
+    };
     let hub = pages.app.hub(&caller);
     let mut read = hub.store.read().await.map_err(rejoin_hub::Error::from)?;
     let mut rows = read
@@ -208,6 +219,7 @@ pub(super) async fn show(
         why: Why::of(&explained),
         tiles: tiles(&turn),
         blocks: tools::progress(&rows).blocks,
+        chain,
         attempts: turn.attempts.clone(),
         denied: denied
             .iter()

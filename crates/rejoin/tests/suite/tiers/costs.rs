@@ -16,7 +16,8 @@ session = args[args.index("--resume") + 1] if "--resume" in args else str(uuid.u
 path = f"{home}/{session}.jsonl"
 past = [json.loads(l) for l in open(path)] if os.path.exists(path) else []
 prompt = sys.stdin.read()
-print(json.dumps({"type": "hello", "id": session}), flush=True)
+hello = {"type": "hello"} if os.environ.get("PRICE_MUTE") else {"type": "hello", "id": session}
+print(json.dumps(hello), flush=True)
 with open(path, "a") as f: f.write(json.dumps({"type": "user", "content": prompt}) + "\n")
 tier = 2 if "Tier 3" in prompt else 1 if "Tier 2" in prompt else 0
 if tier == 1 and os.environ.get("PRICE_DIES"): os.kill(os.getpid(), signal.SIGKILL)
@@ -63,7 +64,8 @@ role = "Tier 3"
 may = ["act more"]
 "#;
 
-fn world(totals: &str, more: &str) -> World {
+/// A world with this CLI; `more` are variables of its environment.
+pub(super) fn world(totals: &str, more: &str) -> World {
     let world = World::new(REJOIN);
     let bin = world.root().join("pricecli");
     world.script(&bin, CLI);

@@ -142,6 +142,41 @@ fn c51_c52_a_session_that_is_gone_falls_back_to_the_handoff() {
     assert_eq!(turn["reason"], "session_missing");
 }
 
+/// C-07: a CLI that does not say which session it is. C-04: that is said, and the turn is told.
+#[test]
+fn c07_a_missing_session_id_falls_back_to_the_handoff() {
+    let world = super::costs::world("run", ", PRICE_MUTE = \"1\"");
+    let last = world
+        .run(&[
+            "send",
+            "--json",
+            "--tier",
+            "one",
+            "--climb",
+            "userword-1-end",
+        ])
+        .ok()
+        .json();
+    let chain = last["chain"]["turns"].as_array().unwrap();
+    let verdicts: Vec<&Value> = chain.iter().map(|turn| &turn["verdict"]).collect();
+    assert_eq!(verdicts, ["started", "reseeded", "reseeded"], "{last:#}");
+    let root = chain[0]["turn_id"].as_str().unwrap();
+    let first = world.run(&["explain", root, "--json"]).ok().json();
+    let summary = first["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("it did not say which session it is"),
+        "{summary}"
+    );
+    let told = world
+        .run(&["explain", "last", "--prompt", "--json"])
+        .ok()
+        .json();
+    let context = told["runs"][0]["context"].as_str().unwrap();
+    for word in ["userword-1-end", "answer 0", "answer 1"] {
+        assert_eq!(context.matches(word).count(), 1, "{word}: {context}");
+    }
+}
+
 /// C-53, C-59, C-63: the window is that of the model that will run. C-56: the threshold is in the record.
 #[test]
 fn c53_c59_a_session_too_large_for_the_next_model_falls_back_to_the_handoff() {

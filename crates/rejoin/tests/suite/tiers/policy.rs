@@ -164,6 +164,29 @@ fn http_escalates_shows_chains_and_holds() {
         daemon.get(&format!("/api/turns/{root}/chain")).ok()["turns"],
         turns
     );
+    // C-30: the page of a turn shows the chain with tier, model, cost, time and status of each.
+    let page = daemon.get(&format!("/c/k/t/{turn}"));
+    assert_eq!(page.status, 200);
+    let table = page
+        .body
+        .split("<h2 class=\"grow\">Chain</h2>")
+        .nth(1)
+        .unwrap();
+    let table = table.split("</table>").next().unwrap();
+    for part in [
+        "observe",
+        "fix",
+        "demo demo",
+        "started",
+        "resumed",
+        "succeeded",
+        "person",
+        "$0.00",
+        root,
+        "ms<",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
     // The ceiling of a token holds for a climb too.
     let token = world
         .run(&["token", "create", "plain", "--json"])
