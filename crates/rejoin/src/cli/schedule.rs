@@ -152,7 +152,7 @@ fn print(out: Output, view: &SchedulesView) {
     let row = |schedule: &ScheduleView| {
         let next = match (&schedule.paused_at, &schedule.next_at) {
             (Some(_), _) => "paused".to_owned(),
-            (None, Some(at)) => at.clone(),
+            (None, Some(at)) => now.moment(at),
             (None, None) => "with rejoin serve".to_owned(),
         };
         let last = schedule

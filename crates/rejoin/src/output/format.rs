@@ -38,7 +38,9 @@ impl Now {
 
     fn day(&self, then: &Zoned) -> String {
         let form = match self.days_since(then) {
-            ..=0 => "%H:%M",
+            ..=-2 => "%-d %b %H:%M",
+            -1 => "tomorrow %H:%M",
+            0 => "%H:%M",
             1 => "yesterday %H:%M",
             2..7 => "%a %H:%M",
             7..300 => "%-d %b",
