@@ -171,6 +171,7 @@ mod tests {
             approval: false,
             limit: vec![],
             prompt: None,
+            window: None,
         }
     }
 

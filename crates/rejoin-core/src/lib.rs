@@ -101,7 +101,9 @@ pub use supervisor::{
     APPROVAL, Approval, ClimbCheck, ClimbDecision, ClimbFacts, climb_target, supervise,
 };
 pub use tier::{Tier, Tiers};
-pub use tier_prompt::{ClimbPrompt, escalation_prompt, refusal_notice, span, tier_notice};
+pub use tier_prompt::{
+    ClimbPrompt, escalation_prompt, findings_prompt, refusal_notice, span, tier_notice,
+};
 pub use tier_template::{TEMPLATE_VARIABLES, TemplateError, check_template, fill_template};
 pub use tool::{ToolKind, tool_subject};
 pub use transcript::{Budget, TranscriptBuilder, TranscriptText, tokens_of};

@@ -248,6 +248,7 @@ mod tests {
             approval: false,
             limit: vec![],
             prompt: None,
+            window: None,
         }
     }
 

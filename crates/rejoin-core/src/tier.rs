@@ -45,6 +45,9 @@ pub struct Tier {
     /// Template in place of the built-in escalation prompt.
     #[serde(default)]
     pub prompt: Option<String>,
+    /// Configured context window of the model.
+    #[serde(default)]
+    pub window: Option<u64>,
 }
 
 /// The tiers of a configuration, lowest first.

@@ -107,6 +107,15 @@ pub fn tier_notice(tiers: &Tiers, rank: usize, limits: &[LimitState]) -> String 
     text.trim_end().to_owned()
 }
 
+/// Returns the prompt by which a tier writes down its findings before another one goes on in a new
+/// session.
+pub fn findings_prompt(role: &str) -> String {
+    format!(
+        "{} goes on with this in a new session. Before that, write down for it what you found, what you checked and with which result, what was tried, and which services are affected. Be specific and short. Change nothing, and ask for no tier.",
+        short(role)
+    )
+}
+
 /// Returns what an agent is told whose request was refused.
 pub fn refusal_notice(to: &str, evidence: &str) -> String {
     let (to, evidence) = (short(to), clip(evidence, LIST));
@@ -287,6 +296,7 @@ mod tests {
             approval: false,
             limit: vec![],
             prompt: None,
+            window: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! the transaction that ends the turn.
 
 mod approval;
+mod findings;
 mod next;
 mod notices;
 
@@ -23,6 +24,7 @@ use crate::request::{TierTurn, TurnRequest};
 
 use approval::word_for;
 pub(crate) use approval::{CLIMB_TOOL, approval_of, shown_escalation, waits_for_approval};
+pub use findings::PendingClimb;
 use next::NextTurn;
 
 /// Number of events in which the final message of a turn is looked for.
@@ -79,6 +81,7 @@ pub struct EscalateView {
 struct Ruling<'a> {
     word: &'a str,
     trigger: &'a str,
+    approval: Approval<'a>,
     /// True if the turn ended in an earlier transaction.
     after_end: bool,
 }
@@ -127,11 +130,20 @@ impl Hub {
         }
         parts.reverse();
         let message = parts.concat();
-        Ok(climb_request(&message).and_then(|(request, start)| {
+        let asked = climb_request(&message).and_then(|(request, start)| {
             let block = message[start..].trim_end();
             let text = answer.trim_end().strip_suffix(block)?;
             Some((request, text.trim_end().to_owned()))
-        }))
+        });
+        let tier = claimed.request.tier.as_ref();
+        Ok(match tier.and_then(|tier| tier.findings_for.as_ref()) {
+            // The findings of the tier: whatever ends them, the climb before them goes on.
+            Some(pending) => {
+                let text = asked.map_or_else(|| answer.clone(), |(_, text)| text);
+                Some((pending.request(), text))
+            }
+            None => asked,
+        })
     }
 
     /// Decides about the request of a turn that has just ended, stores the decision, and accepts
@@ -155,18 +167,22 @@ impl Hub {
             base: taken_over(&claimed.request),
             tier,
         };
+        let pending = origin.tier.findings_for.as_ref();
+        let approval = pending.map_or(Approval::Open, PendingClimb::approval);
         let (decision, next) = self
             .decide_climb(
                 tx,
                 &origin,
                 (asked.to.as_deref(), &asked.reason),
-                Approval::Open,
+                approval,
                 now,
             )
             .await?;
+        let climbs = origin.tier.climb || pending.is_some();
         let ruling = Ruling {
-            word: word_for(&decision, origin.tier.climb),
-            trigger: BY_POLICY,
+            word: word_for(&decision, climbs),
+            trigger: pending.map_or(BY_POLICY, PendingClimb::trigger),
+            approval,
             after_end: false,
         };
         if let Some(next) = next.as_ref().filter(|_| ruling.word == WAITING) {
@@ -205,6 +221,7 @@ impl Hub {
                 tiers: tiers.clone(),
                 climb: was.tier.as_ref().is_some_and(|tier| tier.climb),
                 ceiling: self.ceiling,
+                findings_for: None,
             },
             base: TurnRequest {
                 policy: base.policy,
@@ -248,6 +265,7 @@ impl Hub {
         let ruling = Ruling {
             word: CLIMBED,
             trigger: BY_PERSON,
+            approval: Approval::Command,
             after_end: true,
         };
         view.turn_id = self
@@ -324,8 +342,12 @@ impl Hub {
     ) -> Result<Option<TurnId>> {
         let Ruling { word, trigger, .. } = ruling;
         let turn = origin.turn;
-        let next_id = match &next {
-            Some(next) => Some(self.accept_climb(tx, origin, next, trigger, now).await?),
+        let next_id = match next {
+            Some(next) => {
+                let why = (asked, decision, ruling.approval);
+                let first = self.first_turn(tx, origin, next, why, now).await?;
+                Some(self.accept_climb(tx, origin, &first, trigger, now).await?)
+            }
             None => None,
         };
         let checks = to_json(&decision.checks)?;

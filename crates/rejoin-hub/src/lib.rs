@@ -99,7 +99,7 @@ pub use change::{
     Affected, ChangeMode, Changed, Continues, ForkRequest, ForkView, Merged, RetryOptions, Setting,
 };
 pub use claim::{Claimed, NextAction};
-pub use climb::{EscalateRequest, EscalateView};
+pub use climb::{EscalateRequest, EscalateView, PendingClimb};
 pub use clock::{Clock, micros_of, rfc3339};
 pub use costs::{CostView, CostsBy, CostsQuery, CostsView};
 pub use deferred::{BeginAgain, DEFERRED, EarlierRuns, is_deferred};

@@ -11,6 +11,7 @@ use rejoin_core::{
 use rejoin_store::{AgentSettings, Conversation};
 use serde::{Deserialize, Serialize};
 
+use crate::climb::PendingClimb;
 use crate::error::{Error, Result};
 
 /// Options of one turn.
@@ -68,6 +69,9 @@ pub struct TierTurn {
     /// Ceiling of the caller, which holds for every climb of the chain.
     #[serde(default)]
     pub ceiling: Option<PermissionMode>,
+    /// Set if the turn writes down the findings of its tier, before this climb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings_for: Option<PendingClimb>,
 }
 
 impl TierTurn {

@@ -34,7 +34,7 @@ pub struct ModelConfig {
 
 /// Returns the user's settings for a model, by the requested name or by that name without
 /// `provider/`.
-pub(crate) fn model_config<'a>(
+pub fn model_config<'a>(
     models: &'a BTreeMap<String, ModelConfig>,
     asked: &str,
 ) -> Option<&'a ModelConfig> {

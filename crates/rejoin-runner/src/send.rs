@@ -240,6 +240,7 @@ fn tier_of(request: &MessageRequest, defaults: &Defaults) -> Result<Option<TierT
         tiers: tiers.clone(),
         climb: request.climb,
         ceiling: None,
+        findings_for: None,
     }))
 }
 

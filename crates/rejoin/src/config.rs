@@ -27,6 +27,7 @@ use std::time::Duration;
 use rejoin_agents::Adapter;
 use rejoin_core::{Micros, PermissionMode, Policy, Scope, Tiers};
 use rejoin_hub::{Keep, Schedule};
+use rejoin_runner::config::model_config;
 use rejoin_runner::trust::TrustState;
 use rejoin_runner::{AgentConfig, ModelConfig, WallMode};
 use serde::Deserialize;
@@ -186,6 +187,11 @@ impl Config {
         }
         config.described = custom_agents::build(loaded)?;
         config.tiers = tiers::build(loaded, &config.described)?;
+        for tier in &mut config.tiers.tiers {
+            let model = tier.model.as_deref();
+            let known = model.and_then(|model| model_config(&config.prices, model));
+            tier.window = known.and_then(|known| known.window);
+        }
         config.schedules = schedules::build(loaded, &config.tiers)?;
         Ok(config)
     }

@@ -173,6 +173,7 @@ impl Hub {
         let ruling = Ruling {
             word: if refused.is_some() { REFUSED } else { CLIMBED },
             trigger: BY_POLICY,
+            approval,
             after_end: true,
         };
         self.carry_out(&mut tx, &origin, &decision, ruling, (&asked, next), now)

@@ -40,6 +40,7 @@ impl Hub {
             workdir: Some(origin.base.workdir.clone()),
             tier: Some(TierTurn {
                 name: tier.name.clone(),
+                findings_for: None,
                 ..origin.tier.clone()
             }),
             ..TurnFlags::default()

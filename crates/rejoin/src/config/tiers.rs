@@ -73,6 +73,7 @@ fn tier(section: &Section<'_>) -> Result<Tier> {
         approval: value(section, "approval")?.unwrap_or_default(),
         limit: limits(section)?,
         prompt: template(section)?,
+        window: None,
     })
 }
 

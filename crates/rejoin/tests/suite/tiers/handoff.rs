@@ -177,7 +177,8 @@ fn c07_a_missing_session_id_falls_back_to_the_handoff() {
     }
 }
 
-/// C-53, C-59, C-63: the window is that of the model that will run. C-56: the threshold is in the record.
+/// C-53, C-59, C-63: the window is that of the model that will run. The lower tier has room, so it writes
+/// down its findings first. C-56: the threshold is in the record.
 #[test]
 fn c53_c59_a_session_too_large_for_the_next_model_falls_back_to_the_handoff() {
     let world = claude();
@@ -193,6 +194,31 @@ fn c53_c59_a_session_too_large_for_the_next_model_falls_back_to_the_handoff() {
     let checks = last["checks"].as_array().unwrap();
     let context = checks.iter().find(|it| it["check"] == "context").unwrap();
     assert_eq!(context["ok"], false, "{context}");
+    let turns = last["chain"]["turns"].as_array().unwrap();
+    let of = |key: &str| -> Vec<&Value> { turns.iter().map(|turn| &turn[key]).collect() };
+    assert_eq!(of("tier"), ["observe", "observe", "remediate"]);
+    assert_eq!(of("verdict"), ["started", "resumed", "reseeded"]);
+    assert_eq!(of("parent_turn_id")[2], of("turn_id")[1]);
+    let shown = texts(&world.model.last());
+    let asked =
+        "Tier 2 goes on with this in a new session. Before that, write down for it what you found";
+    assert_eq!(shown.matches(asked).count(), 1, "{shown}");
+}
+
+/// Without room in the lower tier's own session nothing is asked before the handoff.
+#[test]
+fn a_lower_tier_without_room_is_not_asked_for_its_findings() {
+    let world = claude();
+    let small =
+        "model = \"sonnet\"\n[models.sonnet]\nwindow = 1_000\n[models.haiku]\nwindow = 1_000\n";
+    configure(&world, &format!("{TWO}{small}"));
+    let last = world
+        .send(1, "#s:first", &["--tier", "observe", "--climb"])
+        .ok()
+        .json();
+    assert_told(&world, &last);
+    let turns = last["chain"]["turns"].as_array().unwrap();
+    assert_eq!(turns.len(), 2, "{last:#}");
 }
 
 /// C-58: a session with room is resumed, and nothing of the handoff is told.
