@@ -1,7 +1,7 @@
 //! Tries every capability that rejoin relies on with one binary; no key, no tokens, no network.
 
 use rejoin_agents::{ProofRow, ProofState, RepositoryIsolation};
-use rejoin_core::{Outcome, PermissionMode, TotalsScope, TurnId};
+use rejoin_core::{Class, Outcome, PermissionMode, TotalsScope, TurnId};
 use rejoin_model::{ModelServer, Options, Step, ToolCall};
 
 use super::CANARY;
@@ -254,8 +254,12 @@ impl Play<'_> {
         let denied = self.say(&text, PermissionMode::ReadOnly).await?;
         let leaked = self.stage.folder().join("denied.txt").exists();
         let what = "tool list obeyed on resume";
+        // A CLI that offers excluded tools is stopped before it can write.
+        let excluded = Class::Permissions.as_str();
         if leaked {
             rows.broken(what, "a read-only turn on a resumed session wrote a file");
+        } else if let Some(error) = denied.turn.error.as_ref().filter(|it| it.class == excluded) {
+            rows.broken(what, &error.message);
         } else if !ran {
             // Perhaps no command can run here at all; then nothing is proven.
             let why = format!("a command did not run under full: {}", allowed.what());

@@ -25,7 +25,7 @@ pub(super) async fn run(hub: HubClient<'_>, turn: &TurnView) -> Result<u8> {
         return Ok(0);
     }
     if view.runs.is_empty() {
-        out.note("rejoin: the agent was sent the message alone");
+        out.note("rejoin: nothing beside the message is recorded");
     }
     for run in &view.runs {
         if view.runs.len() > 1 {
