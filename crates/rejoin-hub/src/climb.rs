@@ -254,6 +254,10 @@ impl Hub {
         if asked.dry_run {
             if refused.is_some() {
                 view.decision = REFUSED.into();
+            } else if let Some(next) = next {
+                let why = (&request, &decision, Approval::Command);
+                let first = self.first_turn(&mut tx, &origin, next, why, now).await?;
+                view.prompt = Some(first.prompt);
             }
             return Ok(view);
         }

@@ -113,12 +113,12 @@ async fn limit_state(
 ) -> Result<LimitState> {
     let tool = limit.tool.as_str();
     let key = LimitKey { namespace, tool };
-    let per = i64::try_from(limit.per_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
     tx.limits().tidy(key, now.saturating_sub(KEPT), now).await?;
-    let since = now.saturating_sub(per);
-    let made = tx.limits().made(key, since, limit.max).await?;
-    let reserved = tx.limits().reserved(key).await?;
-    Ok(state_of(limit, per, &made, reserved))
+    let since = now.saturating_sub(period(limit));
+    Ok(state_of(
+        limit,
+        &tx.limits().used(key, since, limit.max).await?,
+    ))
 }
 
 /// Returns the calls that a limit leaves, without a change of the store.
@@ -129,21 +129,26 @@ pub(crate) async fn limit_left(
     now: i64,
 ) -> Result<LimitState> {
     let tool = limit.tool.as_str();
-    let key = LimitKey { namespace, tool };
-    let per = i64::try_from(limit.per_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
-    let since = now.saturating_sub(per);
-    let made = read.limits().made(key, since, limit.max).await?;
-    let reserved = read.limits().reserved(key).await?;
-    Ok(state_of(limit, per, &made, reserved))
+    let since = now.saturating_sub(period(limit));
+    let used = read
+        .limits()
+        .used(LimitKey { namespace, tool }, since, limit.max)
+        .await?;
+    Ok(state_of(limit, &used))
 }
 
-fn state_of(limit: &ToolLimit, per: i64, made: &[i64], reserved: u64) -> LimitState {
-    let used = (made.len() as u64).saturating_add(reserved);
+/// Returns the period of a limit in microseconds.
+fn period(limit: &ToolLimit) -> i64 {
+    i64::try_from(limit.per_ms.saturating_mul(1000)).unwrap_or(i64::MAX)
+}
+
+fn state_of(limit: &ToolLimit, (made, reserved): &(Vec<i64>, u64)) -> LimitState {
+    let used = (made.len() as u64).saturating_add(*reserved);
     let full = made.len() as u64 == limit.max;
     let again = made
         .first()
         .filter(|_| full)
-        .map(|at| at.saturating_add(per));
+        .map(|at| at.saturating_add(period(limit)));
     LimitState {
         tool: limit.tool.clone(),
         max: limit.max,

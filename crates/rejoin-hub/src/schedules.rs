@@ -107,11 +107,16 @@ impl Schedule {
             climb: self.climb,
             workdir: self.workdir.clone(),
             confirm: true,
-            if_busy: match self.overlap {
-                Overlap::Skip => IfBusy::Fail,
-                Overlap::Queue => IfBusy::Wait,
-            },
+            if_busy: self.if_busy(),
             ..MessageRequest::default()
+        }
+    }
+
+    /// Returns the behaviour of a message while another turn of its conversation runs.
+    pub fn if_busy(&self) -> IfBusy {
+        match self.overlap {
+            Overlap::Skip => IfBusy::Fail,
+            Overlap::Queue => IfBusy::Wait,
         }
     }
 }
@@ -125,6 +130,16 @@ impl Hub {
             .begin(key, &schedule.rhythm.rule(), now)
             .await?;
         Ok(tx.commit().await?)
+    }
+
+    /// Returns an occurrence of this moment, for a run by hand.
+    pub async fn occurrence_now(&self, schedule: &Schedule) -> Result<DueOccurrence> {
+        self.begin_schedule(schedule).await?;
+        Ok(DueOccurrence {
+            schedule: schedule.name.clone(),
+            at: self.clock.now(),
+            late: false,
+        })
     }
 
     /// Records the occurrences that were missed, and returns the newest one if it is due.

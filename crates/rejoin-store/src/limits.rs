@@ -65,6 +65,19 @@ impl Limits<'_, Tx> {
 }
 
 impl<C: Ask> Limits<'_, C> {
+    /// Returns the times of the newest calls after `since`, at most `most`, and the number of calls that are reserved.
+    pub async fn used(
+        &mut self,
+        key: LimitKey<'_>,
+        since: i64,
+        most: u64,
+    ) -> Result<(Vec<i64>, u64)> {
+        Ok((
+            self.made(key, since, most).await?,
+            self.reserved(key).await?,
+        ))
+    }
+
     /// Returns the times of the newest calls after `since`, oldest first, at most `most`.
     pub async fn made(&mut self, key: LimitKey<'_>, since: i64, most: u64) -> Result<Vec<i64>> {
         let sql = "select at from limit_calls where namespace = $1 and tool = $2 and at > $3

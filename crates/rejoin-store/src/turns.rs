@@ -67,7 +67,7 @@ pub struct StoredTurn {
     pub tier: Option<String>,
     pub parent: Option<TurnId>,
     pub chain: Option<TurnId>,
-    /// `user`, `climb` or `person`.
+    /// `user`, `schedule`, `climb` or `person`.
     pub trigger: Option<String>,
     /// Request for a higher tier, with the decision about it.
     pub escalation: Option<Value>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoin_hub::{DueOccurrence, Error as HubError, IfBusy, Overlap, Schedule, SkipReason};
+use rejoin_hub::{DueOccurrence, Error as HubError, Schedule, SkipReason};
 use rejoin_runner::occurrence::OccurrenceLimits;
 use rejoin_runner::{Error, Result};
 use tokio::time::MissedTickBehavior;
@@ -107,11 +107,7 @@ impl Shared {
             .accept_occurrence(schedule, due, &self.defaults, limits, holder)
             .await?;
         let turn = accepted.turn;
-        let if_busy = match schedule.overlap {
-            Overlap::Skip => IfBusy::Fail,
-            Overlap::Queue => IfBusy::Wait,
-        };
-        self.queue.take_accepted(accepted, if_busy);
+        self.queue.take_accepted(accepted, schedule.if_busy());
         Ok(turn)
     }
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use rejoin_hub::{DueOccurrence, Schedule, ScheduleView, SchedulesView, TurnView};
+use rejoin_hub::{Schedule, ScheduleView, SchedulesView, TurnView};
 use rejoin_store::TokenScope;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -92,12 +92,7 @@ pub(super) async fn run(
     caller.must(TokenScope::Admin)?;
     let schedule = find(&app, &caller, &name)?;
     let hub = app.hub(&caller);
-    hub.begin_schedule(schedule).await?;
-    let due = DueOccurrence {
-        schedule: schedule.name.clone(),
-        at: hub.clock.now(),
-        late: false,
-    };
+    let due = hub.occurrence_now(schedule).await?;
     let turn = app.run_occurrence(schedule, due).await?;
     Ok((StatusCode::ACCEPTED, Json(hub.turn_view(turn).await?)))
 }
@@ -119,5 +114,5 @@ fn find<'a>(app: &'a Shared, caller: &Caller, name: &str) -> Result<&'a Schedule
 
 fn unknown(name: &str) -> Refusal {
     let name: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
-    Refusal::not_found(format!("there is no schedule `{name}`")).try_this("GET /api/schedules")
+    Refusal::not_found(format!("there is no schedule `{name}`")).try_this("rejoin schedule list")
 }

@@ -1,7 +1,7 @@
 //! `rejoin schedule`
 
 use clap::{Args, Subcommand};
-use rejoin_hub::{DueOccurrence, OccurrenceView, Schedule, ScheduleView, SchedulesView, TurnView};
+use rejoin_hub::{OccurrenceView, Schedule, ScheduleView, SchedulesView, TurnView};
 use rejoin_runner::occurrence::OccurrenceLimits;
 use serde_json::{Value, json};
 
@@ -90,12 +90,7 @@ async fn run_now(hub: HubClient<'_>, name: &str) -> Result<u8> {
     let turn = match hub {
         HubClient::Local(app) => {
             let schedule = find(app, name)?;
-            app.hub().begin_schedule(schedule).await?;
-            let due = DueOccurrence {
-                schedule: name.to_owned(),
-                at: app.hub().clock.now(),
-                late: false,
-            };
+            let due = app.hub().occurrence_now(schedule).await?;
             let (defaults, limits) = (app.defaults()?, OccurrenceLimits::default());
             let accepted = app
                 .runner

@@ -343,6 +343,12 @@ fn schedules_belong_to_the_operator() {
     assert_eq!(listed["schedules"], json!([]));
     let unknown = daemon.call("PUT", "/api/schedules/other", &[], Some(&pause));
     assert_eq!(unknown.status, 404, "{unknown:?}");
+    let typed = world.run(&["schedule", "run", "other"]);
+    assert_eq!(typed.code, 3, "{typed:?}");
+    assert!(
+        typed.stderr.contains("try: rejoin schedule list"),
+        "{typed:?}"
+    );
     assert_eq!(daemon.stop(), 0);
     let unknown = world.run(&["schedule", "pause", "other"]);
     assert_eq!(unknown.code, 3, "{unknown:?}");

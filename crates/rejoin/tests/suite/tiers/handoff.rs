@@ -205,6 +205,21 @@ fn c53_c59_a_session_too_large_for_the_next_model_falls_back_to_the_handoff() {
     assert_eq!(shown.matches(asked).count(), 1, "{shown}");
 }
 
+/// A dry run shows the prompt of the turn that would come first.
+#[test]
+fn a_dry_run_shows_the_request_for_findings() {
+    let world = claude();
+    let small = "model = \"sonnet\"\n[models.sonnet]\nwindow = 1_000\n";
+    configure(&world, &format!("{TWO}{small}"));
+    world.send(1, "#s:first", &["--tier", "observe"]).ok();
+    let dry = world.run(&["escalate", "--dry-run", "--json"]).ok().json();
+    let prompt = dry["prompt"].as_str().unwrap();
+    assert!(
+        prompt.starts_with("Tier 2 goes on with this in a new session."),
+        "{prompt}"
+    );
+}
+
 /// Without room in the lower tier's own session nothing is asked before the handoff.
 #[test]
 fn a_lower_tier_without_room_is_not_asked_for_its_findings() {

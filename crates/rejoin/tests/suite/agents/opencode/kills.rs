@@ -56,7 +56,7 @@ fn send_killed_before_anything_is_of_this_agent() {
     survives(&["after_accept", "after_claim", "after_look", "before_begin"]);
 }
 
-/// In one of three full runs the second process's OpenCode failed at `after_spec`; the turn was told as unanswered.
+/// Slow. The other CLIs are killed at the same points in every run.
 #[test]
 #[ignore = "only with --long"]
 fn send_killed_before_it_runs() {
