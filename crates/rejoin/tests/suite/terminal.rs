@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 /// How long a command may take to come back to the prompt.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 const DAY: u64 = 86_400;
 
 /// A world whose days do not change under it and whose clock is UTC.

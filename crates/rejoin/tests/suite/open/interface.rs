@@ -13,17 +13,24 @@ use crate::suite::terminal::Terminal;
 struct Known {
     ready: &'static str,
     leave: &'static str,
+    /// What the screen shows of `leave` once the CLI knows it as a command.
+    offered: &'static str,
 }
 
 fn known(agent: &str) -> Known {
-    let (ready, leave) = match agent {
-        "claude" => ("accept edits on", "/exit"),
-        "codex" => ("Ask Codex", "/quit"),
-        "gemini" => ("Type your message", "/quit"),
-        "opencode" => ("Rejoin-Open", "/exit"),
+    let (ready, leave, offered) = match agent {
+        "claude" => ("accept edits on", "/exit", ""),
+        "codex" => ("Ask Codex", "/quit", ""),
+        // It loads its commands after its session: until then `/quit` goes to the model.
+        "gemini" => ("Type your message", "/quit", "Exit the cli"),
+        "opencode" => ("Rejoin-Open", "/exit", ""),
         other => panic!("{other} has no terminal interface"),
     };
-    Known { ready, leave }
+    Known {
+        ready,
+        leave,
+        offered,
+    }
 }
 
 pub(super) fn set_up(world: &World) {
@@ -95,7 +102,7 @@ impl<'a> Interface<'a> {
         self.terminal.keys("clear");
         self.terminal.wait_until(|screen| screen.trim() == "$");
         self.terminal.keys(command);
-        // Gemini CLI takes a line before it has loaded session and commands, and may then send `/quit` to the model.
+        // Gemini CLI takes a line before it has loaded its session.
         let loads = self.world.cli.agent() == "gemini";
         let loaded = |screen: &str| screen.contains('✦') && !screen.contains("Resuming session");
         self.terminal
@@ -123,7 +130,11 @@ impl<'a> Interface<'a> {
 
     /// A CLI that is still busy with the line before takes the word for one more message: typed again.
     pub(super) fn leave_for(&self, back: &str) -> String {
-        self.type_line(self.known.leave);
+        self.terminal.type_in(self.known.leave);
+        self.terminal.wait_until(|screen| {
+            screen.contains(self.known.leave) && screen.contains(self.known.offered)
+        });
+        self.terminal.press(&["Enter"]);
         let mut typed = Instant::now();
         let left = |screen: &str| {
             let left = at_the_prompt(screen, back);
