@@ -76,6 +76,10 @@ id!(
     /// Something an agent asked a person.
     QuestionId
 );
+id!(
+    /// Run of a workflow.
+    WorkflowId
+);
 
 /// Session id chosen by the agent. Never empty, and never a text that a CLI could take for a flag
 /// or for "the latest one": an empty or malformed id makes several CLIs silently start afresh.

@@ -30,6 +30,7 @@
 //! ```
 
 mod agent;
+mod command_step;
 mod compose;
 mod decide;
 mod diff;
@@ -64,6 +65,7 @@ mod usage;
 mod window;
 
 pub use agent::{AgentName, BadName, Runtime, Version, is_word};
+pub use command_step::CommandStep;
 pub use compose::{Composed, Material, Mismatch, Sent, compose};
 pub use decide::{Blocker, Check, CheckName, Decision, Evidence, decide};
 pub use diff::{ChangeKind, FileChange, Hunk, file_changes};
@@ -75,7 +77,9 @@ pub use handoff::{
     Finding, HANDOFF_TOKENS, HANDOFF_VERSION, Handoff, HandoffCall, LeftOut, TierState,
 };
 pub use hex::hex;
-pub use ids::{BadId, ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId};
+pub use ids::{
+    BadId, ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId, WorkflowId,
+};
 pub use limit::{LimitState, ToolLimit, is_limit_rule, rule_matches, tool_of_rule};
 pub use marker::{
     MARK_CLOSE, MARK_COMMAND, MARK_END, MARK_MESSAGE, MARK_OPEN, escape, strip, unescape,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rejoin_core::{ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId};
+use rejoin_core::{
+    ConversationId, MessageId, PinId, QuestionId, SessionId, SnapshotId, TurnId, WorkflowId,
+};
 
 use crate::error::{Error, Result};
 
@@ -41,6 +43,11 @@ impl Clock {
     pub fn pin_id(self) -> Result<PinId> {
         self.parts()
             .map(|(ms, random)| PinId::from_parts(ms, random))
+    }
+
+    pub fn workflow_id(self) -> Result<WorkflowId> {
+        self.parts()
+            .map(|(ms, random)| WorkflowId::from_parts(ms, random))
     }
 
     pub fn snapshot_id(self) -> Result<SnapshotId> {

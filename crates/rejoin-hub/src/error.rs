@@ -111,6 +111,11 @@ impl From<rejoin_store::BadArchive> for Error {
 }
 
 impl Error {
+    /// Returns true if the store failed: the same may work later.
+    pub fn is_store(&self) -> bool {
+        matches!(self, Self::Store(_))
+    }
+
     /// Returns true if another process was faster; the caller should read the state again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Store(rejoin_store::Error::Conflict(_)))

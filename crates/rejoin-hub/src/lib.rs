@@ -83,6 +83,7 @@ mod turn_changes;
 mod turn_events;
 mod unrun;
 mod view;
+mod workflows;
 
 use std::sync::Arc;
 
@@ -136,6 +137,10 @@ pub use turn_events::{TurnEventsQuery, TurnEventsView};
 pub use view::{
     ActivityView, AsksView, AttemptView, ConversationView, ErrorView, LastTurnView, MessageView,
     TurnView, VersionView,
+};
+pub use workflows::{
+    NewRun, RunOptions, RunStep, StepState, StepStatus, WORKFLOW_TOOL, WorkflowRowView,
+    WorkflowStepView, WorkflowView, WorkflowsView,
 };
 
 /// Owner of the state. Cheap to clone.

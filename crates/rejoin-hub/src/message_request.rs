@@ -145,6 +145,9 @@ pub struct MessageRequest {
     /// Set if the message answers a question whose process is gone.
     #[serde(skip)]
     pub answers: Option<Box<LateAnswer>>,
+    /// True if the message is a command or approval step of a workflow. No request can set it.
+    #[serde(skip)]
+    pub workflow_step: bool,
 }
 
 /// The options with which a message runs again.

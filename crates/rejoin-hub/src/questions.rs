@@ -13,6 +13,7 @@ use crate::climb::CLIMB_TOOL;
 use crate::clock::rfc3339;
 use crate::error::{Error, Result};
 use crate::view::turn_view;
+use crate::workflows::{WORKFLOW_TOOL, is_about_step};
 use crate::{Hub, fault};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,6 +41,14 @@ impl QuestionView {
     pub fn climb(&self) -> Option<&str> {
         let approval = self.kind == QuestionKind::Approval && self.tool == CLIMB_TOOL;
         self.input["to"].as_str().filter(|_| approval)
+    }
+}
+
+impl QuestionView {
+    /// Returns the text if the question is about a step of a workflow.
+    pub fn about_step(&self) -> Option<&str> {
+        let about = self.kind == QuestionKind::Approval && self.tool == WORKFLOW_TOOL;
+        self.input["question"].as_str().filter(|_| about)
     }
 }
 
@@ -186,6 +195,12 @@ impl Hub {
         let checked = question.asked.check(answer);
         let given = checked.map_err(|no| Error::Usage(no.to_string()))?;
         match question.state {
+            QuestionState::Pending if is_about_step(question) => {
+                let author = (answer.by.as_str(), answer.client_key.as_deref());
+                return self
+                    .answer_step(tx, &stored, question, &given, author)
+                    .await;
+            }
             QuestionState::Pending if question.attempt == NO_RUN => {
                 return self
                     .answer_climb(tx, &stored, question, (answer, &given))
@@ -318,7 +333,11 @@ pub(crate) fn shown(status: TurnStatus, asked: Vec<StoredQuestion>) -> Vec<Quest
             return vec![];
         }
     };
-    let shown = asked.into_iter().filter(|q| q.state == state);
+    // A lost turn of a workflow asks if it runs again.
+    let about_step = |q: &StoredQuestion| is_about_step(q) && q.state == QuestionState::Pending;
+    let shown = asked
+        .into_iter()
+        .filter(|q| q.state == state || about_step(q));
     shown.map(question_view).collect()
 }
 

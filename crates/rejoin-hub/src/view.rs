@@ -126,7 +126,7 @@ pub struct AttemptView {
     pub session_id: String,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ErrorView {
     pub class: String,
@@ -375,6 +375,9 @@ pub(crate) async fn turn_view(read: &mut Read, handle: &str, turn: StoredTurn) -
     let asked = match turn.status {
         TurnStatus::Waiting | TurnStatus::Lost => read.questions().of(turn.id).await?,
         TurnStatus::Succeeded if waits_for_approval(&turn) => approval_of(read, &turn).await?,
+        TurnStatus::Succeeded if turn.agent.as_str() == rejoin_agents::WORKFLOW_AGENT => {
+            read.questions().of(turn.id).await?
+        }
         TurnStatus::Queued
         | TurnStatus::Running
         | TurnStatus::Succeeded

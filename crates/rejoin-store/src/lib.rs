@@ -68,6 +68,7 @@ mod turn_costs;
 mod turns;
 mod vault;
 mod verify;
+mod workflows;
 mod writable;
 
 pub use adoptions::Adoption;
@@ -112,6 +113,7 @@ pub use tokens::{NewToken, Token, TokenScope};
 pub use turns::{NewTurn, StoredTurn, TurnEnd, TurnRecord};
 pub use vault::{CaptureMode, ChunkError, Vault};
 pub use verify::{CheckedChunks, Inventory, SnapshotFlaw, VerifyDepth};
+pub use workflows::{NewWorkflow, StoredStep, StoredWorkflow, WorkflowChange};
 
 /// Returns the statements that are composed of pieces, for the test that checks the plan of every
 /// statement.

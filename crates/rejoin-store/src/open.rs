@@ -87,6 +87,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         18,
         include_str!("../../../migrations/sqlite/0018_prompts.sql"),
     ),
+    (
+        19,
+        include_str!("../../../migrations/sqlite/0019_workflows.sql"),
+    ),
 ];
 
 impl Store {

@@ -90,6 +90,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         18,
         include_str!("../../../../migrations/postgres/0018_prompts.sql"),
     ),
+    (
+        19,
+        include_str!("../../../../migrations/postgres/0019_workflows.sql"),
+    ),
 ];
 
 const CONNECTS_WITHIN: Duration = Duration::from_secs(5);

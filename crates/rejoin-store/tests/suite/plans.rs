@@ -18,7 +18,7 @@ const SMALL: Population = Population {
 };
 
 /// Indexes that hold only what is under way: to read one whole costs what there is to do.
-const UNDER_WAY: [&str; 8] = [
+const UNDER_WAY: [&str; 9] = [
     "turns_running",
     "turns_queued",
     "turns_one_running",
@@ -27,6 +27,7 @@ const UNDER_WAY: [&str; 8] = [
     "conversations_opened",
     "questions_gone",
     "questions_climbs",
+    "workflows_running",
 ];
 
 /// Tables of one row, or of a few that nobody adds to.
