@@ -111,7 +111,7 @@ impl Adapter for Demo {
     }
 
     fn parser(&self) -> Box<dyn StreamParser> {
-        Box::new(DemoStream::default())
+        Box::new(DemoStream::of("the demo agent"))
     }
 
     fn home(&self, env: Env<'_>) -> Option<PathBuf> {
@@ -186,6 +186,8 @@ enum Line {
         id: String,
         is_error: bool,
         text: String,
+        #[serde(default)]
+        exit_code: Option<i64>,
     },
     Done {
         input: u64,
@@ -198,8 +200,11 @@ enum Line {
     },
 }
 
+/// Parser for the output of the processes that are part of rejoin.
 #[derive(Default)]
-struct DemoStream {
+pub(crate) struct DemoStream {
+    /// Name of the process in messages.
+    process: &'static str,
     session: Option<SessionId>,
     model: Option<String>,
     version: Option<String>,
@@ -257,11 +262,16 @@ impl StreamParser for DemoStream {
                     subject: None,
                 }]
             }
-            Ok(Line::Result { id, is_error, text }) => vec![EventBody::ToolResult {
+            Ok(Line::Result {
                 id,
                 is_error,
                 text,
-                exit_code: None,
+                exit_code,
+            }) => vec![EventBody::ToolResult {
+                id,
+                is_error,
+                text,
+                exit_code,
             }],
             Ok(Line::Done {
                 input,
@@ -367,6 +377,14 @@ impl StreamParser for DemoStream {
 }
 
 impl DemoStream {
+    /// Creates a parser for the output of this process.
+    pub(crate) fn of(process: &'static str) -> Self {
+        Self {
+            process,
+            ..Self::default()
+        }
+    }
+
     fn failure(&self, cause: EndCause, end: &ProcessEnd) -> Failure {
         if let Some((message, unknown)) = &self.error {
             let class = if *unknown {
@@ -386,10 +404,11 @@ impl DemoStream {
             EndCause::NotStarted => Class::NotStarted,
             EndCause::ByItself | EndCause::Cancelled | EndCause::Unseen => Class::Crashed,
         };
+        let process = self.process;
         let message = match (end.signal, end.code) {
-            (Some(signal), _) => format!("the demo agent was killed by signal {signal}"),
-            (None, Some(code)) => format!("the demo agent ended with code {code}. {}", self.stderr),
-            (None, None) => "the demo agent did not finish".into(),
+            (Some(signal), _) => format!("{process} was killed by signal {signal}"),
+            (None, Some(code)) => format!("{process} ended with code {code}. {}", self.stderr),
+            (None, None) => format!("{process} did not finish"),
         };
         Failure { class, message }
     }

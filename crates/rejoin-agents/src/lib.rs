@@ -41,6 +41,7 @@ mod tier_permissions;
 mod tool_names;
 mod tool_note;
 mod turn_end;
+mod workflow;
 
 pub use adapter::{Adapter, Allows, CostLimit, Env, IdForm, Login, NamedTools, Profile, ReadHome};
 pub use capability::{
@@ -67,6 +68,7 @@ pub use stream::{Denied, EndCause, ProcessEnd, Reply, RunReport, Say, Spent, Str
 pub use terminal::{OPEN_MARKER, TerminalOrder};
 pub use tier_permissions::{EnforcedPart, enforced_parts, limit_refusal, tier_permissions};
 pub use turn_end::{TurnEndReader, TurnState};
+pub use workflow::{WORKFLOW_AGENT, WORKFLOW_PROCESS};
 
 /// All built-in agents. A new agent needs a file and a line here.
 pub const ADAPTERS: &[&dyn Adapter] = &[
@@ -77,7 +79,10 @@ pub const ADAPTERS: &[&dyn Adapter] = &[
     &demo::Demo,
 ];
 
-/// Returns the built-in agent of this name. None if there is no such agent.
+/// Returns the built-in agent of this name, also that of command steps, which people cannot select.
+/// None if there is no such agent.
 pub fn adapter(name: &str) -> Option<&'static dyn Adapter> {
-    ADAPTERS.iter().copied().find(|a| a.name() == name)
+    let workflow: &dyn Adapter = &workflow::Workflow;
+    let all = ADAPTERS.iter().copied().chain([workflow]);
+    all.into_iter().find(|a| a.name() == name)
 }

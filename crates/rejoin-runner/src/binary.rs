@@ -99,9 +99,10 @@ fn others(missing: &dyn Adapter, config: &RunnerConfig) -> Vec<String> {
     names.collect()
 }
 
-/// Returns the built-in agent: it has our version, and it needs no proof.
+/// Returns an agent that is part of rejoin: it has our version, and it needs no proof.
 fn builtin(adapter: &'static dyn Adapter) -> Result<Binary> {
-    let text = format!("rejoin demo agent {}", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!("rejoin {} agent {version}", adapter.name());
     let runtime = adapter
         .runtime(&text)
         .ok_or_else(|| Error::Internal(format!("`{text}` is no version")))?;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use rejoin_core::{ConversationId, TurnId, TurnStatus};
 use rejoin_hub::{Claimed, Hub, TakeoverReason, is_worked_on, metrics};
-use rejoin_store::{Conversation, StoredTurn};
+use rejoin_store::{Conversation, StoredTurn, StoredWorkflow};
 
 use crate::error::{Error, Result};
 use crate::holder::Holder;
@@ -63,6 +63,21 @@ pub(crate) async fn is_open(hub: &Hub, here: &HomeLocation, c: &Conversation) ->
         turn: None,
     };
     Ok(owner(hub, here, &hold).await? == Ownership::Held)
+}
+
+/// Returns true if a live process runs the workflow.
+pub(crate) async fn is_held_workflow(
+    hub: &Hub,
+    here: &HomeLocation,
+    run: &StoredWorkflow,
+) -> Result<bool> {
+    let hold = Hold {
+        holder: run.holder.as_deref(),
+        place: None,
+        until: run.lease_until,
+        turn: None,
+    };
+    Ok(run.holder.is_some() && owner(hub, here, &hold).await? == Ownership::Held)
 }
 
 async fn owner(hub: &Hub, here: &HomeLocation, hold: &Hold<'_>) -> Result<Ownership> {

@@ -78,6 +78,7 @@ mod turn_record;
 pub mod wall;
 pub mod warm;
 mod worker_thread;
+pub mod workflow;
 
 pub use config::{AgentConfig, Asks, ModelConfig, RunnerConfig, Unrun};
 pub use error::{Error, Result};

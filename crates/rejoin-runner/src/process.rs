@@ -238,8 +238,9 @@ pub(crate) fn launch(
     Ok(posix_spawnp(program, &files, &attributes, argv, env)?)
 }
 
+/// Creates the command of a program, for processes that are not agents.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn command(program: &OsStr) -> Command {
+pub fn command(program: &OsStr) -> Command {
     Command::new(program)
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rejoin_agents::WORKFLOW_AGENT;
 use rejoin_core::{AgentName, Fresh, MessageId, PermissionMode, Scope, Tiers};
 use rejoin_hub::{
     Hub, Incoming, MessageRequest, RetryOptions, Target, TierTurn, TurnFlags, TurnRequest, fields,
@@ -79,6 +80,10 @@ impl<'a> Draft<'a> {
             .or_else(|| known.map(|conversation| conversation.agent.clone()))
             .unwrap_or_else(|| default_agent.clone());
         defaults.check_enabled(&answering)?;
+        if answering.as_str() == WORKFLOW_AGENT && !request.workflow_step {
+            let text = "this conversation is a command step of a workflow, and takes no messages; name an agent";
+            return Err(usage(text.into()));
+        }
         Ok(Self {
             request,
             defaults,
