@@ -23,6 +23,7 @@ mod tiers;
 mod tokens;
 mod turn_events;
 mod turns;
+mod workflows;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -100,6 +101,10 @@ pub(crate) fn described() -> (Router<App>, Document) {
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::change))
         .routes(routes!(schedules::run))
+        .routes(routes!(workflows::create, workflows::list))
+        .routes(routes!(workflows::show))
+        .routes(routes!(workflows::resume))
+        .routes(routes!(workflows::cancel))
         .routes(routes!(status::healthy))
         .routes(routes!(status::ready))
         .routes(routes!(status::metrics))

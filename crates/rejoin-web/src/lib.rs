@@ -32,6 +32,7 @@ mod serve;
 mod state;
 mod timed;
 mod token_watch;
+mod workflows;
 
 pub use listen::short;
 pub use metrics::{DescribedMetric, described_metrics};

@@ -25,6 +25,7 @@ use crate::readiness::Readiness;
 use crate::schedules;
 use crate::state::{App, Options, Secrets, Shared};
 use crate::token_watch::TokenWatch;
+use crate::workflows;
 
 /// Time that running turns have to end when the daemon is the first process of a container, because
 /// they end with it.
@@ -116,6 +117,7 @@ impl Daemon {
             defaults: self.defaults,
             options: self.options,
             queue,
+            workflows: tokio::sync::Notify::new(),
             live: Arc::new(Live::new(runner.hub.store.clone()).await?),
             gate: Gate::new(),
             tokens: TokenWatch::new(runner.hub.clone()),
@@ -212,6 +214,7 @@ impl Bound {
         // Turns run here, on this thread.
         let here = LocalSet::new();
         let working = here.spawn_local(workshop().go_on());
+        let continuing = here.spawn_local(workflows::go_on(Arc::clone(&app)));
         let how = here.run_until(end).await;
         ending.send_replace(true);
         scheduling.abort();
@@ -222,6 +225,7 @@ impl Bound {
         }
         let closed = async { while doors.join_next().await.is_some() {} };
         here.run_until(closed).await;
+        continuing.abort();
         working.abort();
         telling.abort();
         counting.abort();

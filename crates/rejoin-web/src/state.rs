@@ -40,6 +40,8 @@ pub struct Options {
     pub store: String,
     pub notify: Notify,
     pub schedules: Vec<Schedule>,
+    /// Folder of the workflows that requests can name.
+    pub workflows: Option<PathBuf>,
     /// Time for which snapshots are kept; checked once a day.
     pub keep: Keep,
 }
@@ -49,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) defaults: Defaults,
     pub(crate) options: Options,
     pub(crate) queue: Queue,
+    /// Signal that there may be a run of a workflow to continue.
+    pub(crate) workflows: tokio::sync::Notify,
     pub(crate) live: Arc<Live>,
     pub(crate) gate: Gate,
     pub(crate) tokens: TokenWatch,

@@ -68,6 +68,7 @@ mod typed_lines;
 mod undo;
 mod verdict_line;
 mod watch;
+mod workflow;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -126,13 +127,13 @@ const COMMANDS: &[Entry] = &[
     Entry::of::<send::ReplyArgs>(),
     Entry::of::<chat::ChatArgs>(),
     Entry::of::<open::OpenArgs>(),
+    Entry::of::<workflow::WorkflowArgs>(),
     Entry::of::<watch::WatchArgs>(),
     Entry::of::<watch::WaitArgs>(),
     Entry::of::<watch::CancelArgs>(),
     Entry::of::<inbox::InboxArgs>(),
     Entry::of::<answer::AnswerArgs>(),
     Entry::of::<escalate::EscalateArgs>(),
-    Entry::of::<adopt::AdoptArgs>(),
     Entry::of::<export::ExportArgs>(),
     Entry::of::<import::ImportArgs>(),
     Entry::of::<list::ListArgs>(),
@@ -163,14 +164,15 @@ const COMMANDS: &[Entry] = &[
     Entry::of::<schedule::ScheduleArgs>(),
     Entry::of::<hold::HoldArgs>(),
     Entry::of::<demo::DemoArgs>(),
-    Entry::of::<model_server::ModelServerArgs>(),
-    Entry::of::<prompt::PromptArgs>(),
+    Entry::of::<adopt::AdoptArgs>(),
     Entry::of::<completions::CompletionsArgs>(),
+    Entry::of::<model_server::ModelServerArgs>(),
+    Entry::of::<serve::ServeArgs>(),
+    Entry::of::<prompt::PromptArgs>(),
     Entry::of::<doctor::DoctorArgs>(),
     Entry::of::<config::ConfigArgs>(),
     Entry::of::<trust::TrustArgs>(),
     Entry::of::<models::ModelsArgs>(),
-    Entry::of::<serve::ServeArgs>(),
     Entry::of::<pair::PairArgs>(),
     Entry::of::<token::TokenArgs>(),
     Entry::of::<login::LoginArgs>(),

@@ -26,6 +26,7 @@ mod reference;
 mod remote;
 mod store_url;
 mod traces;
+mod workflow_process;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -67,6 +68,9 @@ pub fn role() -> Option<ExitCode> {
             ExitCode::SUCCESS
         }
         Some("limit") => rejoin_runner::limits::main(),
+        Some(rejoin_agents::WORKFLOW_PROCESS) => {
+            workflow_process::run(args.get(2..).unwrap_or_default())
+        }
         Some("demo-agent") => demo_agent::run(args.get(2..).unwrap_or_default()),
         _ => return None,
     })

@@ -90,6 +90,11 @@ impl Output {
         line.render(colours(std::io::stdout().is_terminal()))
     }
 
+    /// Returns a line as it would be printed on stderr.
+    pub(crate) fn rendered_on_stderr(self, line: &Line) -> String {
+        line.render(colours(std::io::stderr().is_terminal()))
+    }
+
     pub(crate) fn json(self, value: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(value) {
             if std::io::stdout().is_terminal() {

@@ -58,4 +58,5 @@ mod suite {
     mod verdict_lines;
     mod walks;
     mod walls;
+    mod workflows;
 }

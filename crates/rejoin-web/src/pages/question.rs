@@ -17,8 +17,8 @@ pub(super) struct QuestionForm {
     pub(super) turn: String,
     pub(super) id: String,
     pub(super) approval: bool,
-    /// True if the approval is for a climb to a higher tier.
-    pub(super) climb: bool,
+    /// True if `always` is no answer: a climb, or a step of a workflow.
+    pub(super) once: bool,
     pub(super) title: String,
     /// Command, file or input to approve.
     pub(super) subject: String,
@@ -30,12 +30,13 @@ pub(super) fn form(turn: TurnId, question: &QuestionView) -> QuestionForm {
     let approval = question.kind == QuestionKind::Approval;
     let climb = question.climb();
     QuestionForm {
-        climb: climb.is_some(),
+        once: climb.is_some() || question.about_step().is_some(),
         turn: turn.to_string(),
         id: question.id.to_string(),
         approval,
         title: match (approval, command(&question.input)) {
             (true, _) if climb.is_some() => climb_title(question),
+            (true, _) if question.about_step().is_some() => "Go on?".into(),
             (true, Some(_)) => "Run this command?".into(),
             (true, None) => format!("Allow {}?", plain(&question.tool)),
             (false, _) if question.questions.len() == 1 => "A question".into(),
@@ -63,6 +64,7 @@ fn shown(item: &QuestionItem) -> QuestionItem {
 pub(super) fn title_of(question: &QuestionView) -> String {
     match question.kind {
         QuestionKind::Approval if question.climb().is_some() => climb_title(question),
+        QuestionKind::Approval if question.about_step().is_some() => cut(&subject(question), 80),
         QuestionKind::Approval => {
             let subject = subject(question);
             let line = subject.lines().next().unwrap_or_default();
@@ -98,6 +100,9 @@ fn command(input: &Value) -> Option<String> {
 fn subject(question: &QuestionView) -> String {
     if question.climb().is_some() {
         return plain(&cut(&climb_facts(&question.input).join("\n"), INPUT));
+    }
+    if let Some(text) = question.about_step() {
+        return plain(&cut(text, INPUT));
     }
     let text = command(&question.input)
         .unwrap_or_else(|| serde_json::to_string_pretty(&question.input).unwrap_or_default());

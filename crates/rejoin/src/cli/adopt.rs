@@ -49,7 +49,7 @@ pub(crate) struct AdoptArgs {
 
 impl Run for AdoptArgs {
     const NAME: &'static str = "adopt";
-    const HELP: Help = Help::Talk("bring in sessions");
+    const HELP: Help = Help::SetUp("bring in sessions");
 
     fn task(self) -> Task {
         Task::store(self, run)

@@ -28,7 +28,7 @@ pub(crate) struct CompletionsArgs {
 
 impl Run for CompletionsArgs {
     const NAME: &'static str = "completions";
-    const HELP: Help = Help::SetUp("completions for a shell");
+    const HELP: Help = Help::SetUp("for a shell");
 
     fn task(self) -> Task {
         Task::machine(self, async |on, args| run(args, on.out)).unrouted()

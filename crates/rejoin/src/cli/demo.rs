@@ -19,7 +19,7 @@ pub(crate) struct DemoArgs {}
 
 impl Run for DemoArgs {
     const NAME: &'static str = "demo";
-    const HELP: Help = Help::SetUp("ten seconds without a key");
+    const HELP: Help = Help::SetUp("try it without a key");
 
     fn task(self) -> Task {
         Task::machine(self, run)

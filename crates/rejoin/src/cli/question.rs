@@ -33,6 +33,12 @@ pub(super) fn lines(agent: &str, question: &QuestionView, width: usize, most: us
                 fact.into_iter().map(|line| Line::plain("    ").then(line))
             }));
         }
+        QuestionKind::Approval if question.about_step().is_some() => {
+            let text = question.about_step().unwrap_or_default();
+            let text = Line::new().with(Tone::Strong, &without_floods(text));
+            let text = text.wrap(width.saturating_sub(2));
+            lines.extend(text.into_iter().map(|line| Line::plain("  ").then(line)));
+        }
         QuestionKind::Approval => {
             let head = Line::plain("  ")
                 .with(Tone::Strong, agent)
@@ -201,6 +207,9 @@ pub(super) fn in_short(agent: &str, question: &QuestionView) -> String {
         QuestionKind::Approval if question.climb().is_some() => {
             climb_head(agent, question).render(false).trim().to_owned()
         }
+        QuestionKind::Approval if question.about_step().is_some() => {
+            question.about_step().unwrap_or_default().to_owned()
+        }
         QuestionKind::Approval => {
             let about = subject(&question.input, usize::MAX);
             let about = about.first().map(|line| line.render(false));
@@ -218,7 +227,9 @@ pub(super) fn in_short(agent: &str, question: &QuestionView) -> String {
 pub(super) fn hint(question: &QuestionView, handle: &str) -> String {
     let name = handle.split(':').next().unwrap_or_default();
     match (question.kind, question.questions.as_slice()) {
-        (QuestionKind::Approval, _) if question.climb().is_some() => {
+        (QuestionKind::Approval, _)
+            if question.climb().is_some() || question.about_step().is_some() =>
+        {
             format!("rejoin answer {name} allow|deny")
         }
         (QuestionKind::Approval, _) => format!("rejoin answer {name} allow|always|deny"),

@@ -213,6 +213,7 @@ impl SendArgs {
     ) -> Result<MessageRequest> {
         let turn = &self.turn;
         Ok(MessageRequest {
+            workflow_step: false,
             conversation_id: None,
             key: self.key.clone(),
             title: self.title.clone(),

@@ -100,6 +100,7 @@ fn daemon(app: App, args: &ServeArgs) -> Result<Daemon> {
             allow_hosts: config.serve.allow_hosts,
             notify,
             schedules: config.schedules,
+            workflows: config.serve.workflows,
             keep,
             public_url: config.serve.public_url,
             store: store.mark(),

@@ -128,6 +128,8 @@ pub(crate) const KEYS: &[Key] = &[
         "Number of agent processes kept between turns, for agents that support it; 0: none"),
     key("serve.warm_for", Span("never"), "\"5m\"", Free, "Time that each of them waits for the next message"),
     key("serve.warm_mib", Whole { least: 1, most: 1_000_000 }, "1024", Free, "Memory limit of each of them, in MiB"),
+    key("workflows.dir", Text, "", Needed,
+        "Folder of the workflows that `POST /api/workflows` can name"),
     key("notify.on", SomeOf(&["waiting", "failed", "reseeded", "succeeded", "cancelled", "lost", "done", "escalated", "refused"]),
         "[\"waiting\",\"failed\",\"reseeded\"]", Free, "Events that send a notification"),
     key("notify.command", Texts, "", Needed, "Program and arguments to run for a notification"),

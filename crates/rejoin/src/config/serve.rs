@@ -15,6 +15,8 @@ use rejoin_errors::{CommandError, Result};
 pub(crate) struct Serve {
     pub(crate) listen: String,
     pub(crate) roots: Vec<PathBuf>,
+    /// Folder of the workflows that requests can name.
+    pub(crate) workflows: Option<PathBuf>,
     pub(crate) max_permission: PermissionMode,
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) public_url: Option<String>,
@@ -33,6 +35,7 @@ impl Serve {
         Ok(Self {
             listen: or_default(loaded, "serve.listen")?,
             roots: or_default(loaded, "serve.roots")?,
+            workflows: of(loaded, "workflows.dir")?,
             max_permission: or_default(loaded, "serve.max_permission")?,
             allow_hosts: or_default(loaded, "serve.allow_hosts")?,
             public_url: of(loaded, "serve.public_url")?,

@@ -15,13 +15,14 @@ Every request needs a token (`Authorization: Bearer …`) or the session of a br
 ";
 
 /// Titles of the groups, in their order on the page.
-const GROUPS: [(&str, &str); 9] = [
+const GROUPS: [(&str, &str); 10] = [
     ("conversations", "Conversations"),
     ("turns", "Turns"),
     ("questions", "Questions"),
     ("history", "History"),
     ("events", "Events"),
     ("shares", "Share links"),
+    ("workflows", "Workflows"),
     ("tokens", "Tokens"),
     ("sessions", "Sessions of browsers"),
     ("status", "Status"),

@@ -29,9 +29,9 @@ fn the_first_page() {
     Keep conversations with coding agents going across processes and machines
     Talk:
       send, reply, chat, open  Send a message; to the last one; chat; its terminal
-      watch, wait, cancel      Follow a turn; wait for its answer; stop it
-      inbox, answer, escalate  Open questions; answer one; climb
-      adopt, export, import    Bring in sessions; a conversation to a file; and back
+      workflow, watch, wait    Steps in a file; follow a turn; wait for its answer
+      cancel, inbox, answer    Stop it; open questions; answer one
+      escalate, export, import Climb; a conversation to a file; and back
     Look:
       list, search, show, diff Conversations; find text; one of them; file changes
       explain, costs, chain    Why a turn had its verdict; costs; chains
@@ -43,10 +43,10 @@ fn the_first_page() {
       archive, snapshot, sweep Hide; saved sessions; free space
       tiers, schedule, hold    Tiers; schedules: list, run, pause; stop climbs
     Set up:
-      demo, model-server       Ten seconds without a key; an offline model
-      prompt, completions      For shell prompts; completions for a shell
-      doctor, config, trust    Check the set-up; values; trust a repository
-      models, serve, pair      Models in use; the daemon and its API; pair a browser
+      demo, adopt, completions Try it without a key; bring in sessions; for a shell
+      model-server, serve      An offline model; the daemon and its API
+      prompt, doctor, config   For shell prompts; check the set-up; values
+      trust, models, pair      Trust a repository; models in use; pair a browser
       token, login, logout     Access to the daemon; use a remote one; log out
     Usage: rejoin COMMAND …, and everywhere: --json, -q, --config FILE, --hub H, -h
     ");
