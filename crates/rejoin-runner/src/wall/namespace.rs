@@ -25,14 +25,16 @@ fn plain() -> MsFlags {
     MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC
 }
 
-/// Mounts an empty folder over each of these, visible only to the calling thread.
+/// Mounts an empty folder over each of these, visible only to the calling thread. The folders above
+/// them become mount points as well, which no process can rename or remove: otherwise a run could
+/// move the folder above a protected one aside, and make its own at that path.
 pub(super) fn cover(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> {
     let closed = existing(closed)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     // Mounts that are made outside still appear here; none of ours appears outside.
     let received = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount(NOTHING, "/", NOTHING, received, NOTHING)?;
-    for folder in closed {
+    for &folder in &closed {
         let inside = |gap: &&Gap| gap.path.starts_with(folder);
         // Opened before they are covered.
         let held: Vec<(&Gap, File)> = gaps
@@ -54,7 +56,23 @@ pub(super) fn cover(closed: &[PathBuf], gaps: &[Gap]) -> io::Result<()> {
         }
         read_only(folder).map_err(named)?;
     }
+    for folder in above(&closed) {
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+        mount(Some(folder), folder, NOTHING, flags, NOTHING)
+            .map_err(|error| named(folder, error))?;
+    }
     Ok(())
+}
+
+/// Returns the folders above these, but for the root, the deepest first: what is mounted in a folder
+/// is taken along, so that no path that was opened before leads around it.
+fn above<'a>(closed: &[&'a PathBuf]) -> Vec<&'a Path> {
+    let parents = |folder: &&'a PathBuf| folder.ancestors().skip(1).collect::<Vec<_>>();
+    let mut found: Vec<&Path> = closed.iter().flat_map(parents).collect();
+    found.retain(|folder| folder.parent().is_some());
+    found.sort_unstable_by(|one, other| other.cmp(one));
+    found.dedup();
+    found
 }
 
 /// Prevents the calling thread from undoing that, and from inspecting processes outside, or changing

@@ -1,6 +1,7 @@
 //! Decides before a turn if a wall can be built around it, and with which mechanism.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::aliases::aliases;
@@ -98,6 +99,14 @@ pub(crate) fn plan(config: &WallConfig, site: &Site<'_>) -> WallPlan {
     if config.mode == WallMode::Off {
         return WallPlan::Off;
     }
+    if config.mode == WallMode::Required
+        && let Some(link) = replaceable_link(&config.folders)
+    {
+        let shown = link.display();
+        return WallPlan::Impossible(format!(
+            "{shown} is a link, which an agent could replace; name the folder behind it"
+        ));
+    }
     let closed = closed(&config.folders);
     match fits(&closed, site) {
         Ok(mechanism) => WallPlan::Built(Wall {
@@ -121,6 +130,20 @@ pub fn here(config: &RunnerConfig) -> WallPlan {
         mounts: false,
     };
     plan(&config.wall, &nowhere)
+}
+
+/// Returns a link on the way to one of these folders in a folder in which this user may write. Mounts
+/// and Landlock protect the folder behind it, not the link itself.
+fn replaceable_link(folders: &[PathBuf]) -> Option<&Path> {
+    let user = nix::unistd::geteuid();
+    let is_link = |path: &&Path| {
+        let is_ours = |folder: &Path| {
+            fs_err::metadata(folder)
+                .is_ok_and(|meta| user.is_root() || meta.uid() == user.as_raw())
+        };
+        path.is_symlink() && path.parent().is_some_and(is_ours)
+    };
+    folders.iter().flat_map(|folder| folder.ancestors()).find(is_link)
 }
 
 fn closed(folders: &[PathBuf]) -> Vec<PathBuf> {

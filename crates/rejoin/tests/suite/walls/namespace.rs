@@ -1,5 +1,7 @@
 //! The wall around turns that root runs: folders hidden by a mount namespace, which cannot be undone.
 
+use std::path::Path;
+
 use rejoin_model::Step;
 use rejoin_testkit::{CODEX_166, CODEX_TOOLS, Model, World, runs, wait_for};
 
@@ -84,7 +86,9 @@ fn everything_else_stays_usable() {
     let commands = [
         "echo x > new && mkdir -p a/b && mv new a/b/new".to_owned(),
         format!("echo x > {root}/beside && mv {root}/beside {outside}/moved"),
-        format!("echo x > {home}/.new && ln {home}/.new {home}/.config/linked"),
+        format!("echo x > {home}/.new && ln {home}/.new {home}/.linked"),
+        // Folders above a protected one are like filesystems of their own.
+        format!("mv {home}/.new {home}/.config/moved && rm {home}/.config/moved"),
         format!("mkdir {home}/.config/other && rmdir {home}/.config/other"),
         "echo x | tee /dev/stderr > /dev/stdout".to_owned(),
         "ls / /proc/1 && test -w /dev/null && ps -e".to_owned(),
@@ -132,6 +136,51 @@ fn a_missing_configuration_cannot_be_planted() {
         assert_ne!(tried.code, 0, "{tried:?}");
     }
     assert!(!config.join("config.toml").exists());
+}
+
+/// A folder above a protected one cannot be moved aside to put another one in its place: the next daemon
+/// would run what a planted configuration names, outside of every wall.
+#[test]
+fn folders_above_cannot_be_moved_aside() {
+    let Some(world) = walled() else { return };
+    let config = world.home().join(".config");
+    let mut above: Vec<_> = world.data().ancestors().skip(1).map(Path::to_owned).collect();
+    above.extend(config.ancestors().map(Path::to_owned));
+    above.retain(|folder| folder.starts_with(world.root()));
+    let mut commands = vec![];
+    for folder in &above {
+        let shown = folder.display();
+        commands.push(format!("mv {shown} {shown}.moved"));
+        commands.push(format!("mv {shown} aside"));
+        // By a path that is relative to a folder which was open before.
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        commands.push(format!("cd {shown}/.. && mv {name} {name}.moved"));
+        commands.push(format!("rm -r {shown}.none || rmdir {shown}"));
+    }
+    commands.push(format!("cat {}/rejoin/config.toml", config.display()));
+    commands.push("cat ../data/rejoin.db".to_owned());
+    let turn = turn(&world, &script(&commands), &[]);
+    for tried in tried(&commands, turn["text"].as_str().unwrap()) {
+        assert_ne!(tried.code, 0, "{tried:?}");
+    }
+    assert_eq!(wall_check(&turn)["ok"], true, "{turn:#}");
+    assert!(config.join("rejoin/config.toml").is_file());
+    world.run(&["list"]).ok();
+}
+
+/// A link on the way to a protected folder can be replaced: a turn that requires a wall is refused.
+#[test]
+fn a_link_on_the_way_is_not_enough_where_a_wall_is_required() {
+    let Some(mut world) = walled() else { return };
+    let config = world.home().join(".config");
+    let moved = world.root().join("elsewhere");
+    std::fs::rename(&config, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &config).unwrap();
+    assert_eq!(wall_check(&turn(&world, "echo hi", &[]))["ok"], true);
+    world.set("REJOIN_WALL_MODE", "required");
+    let refused = world.run(&["send", "echo hi"]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    assert!(refused.stderr.contains("is a link"), "{refused:?}");
 }
 
 /// A folder in which no wall can be built: said, or refused before anything is sent.
