@@ -92,6 +92,7 @@ impl Changes<'_, Tx> {
         let found = rows(self.0, sql, vals![c.uuid(), seq]).await?;
         let sql = "update messages set removed_at = $3 where conversation_id = $1 and seq >= $2 and removed_at is null";
         self.0.run(sql, vals![c.uuid(), seq, now]).await?;
+        self.0.shares().end_before(c, seq).await?;
         found
             .iter()
             .map(|row| Ok(MessageId::from_uuid(row.id("id")?)))

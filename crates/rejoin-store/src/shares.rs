@@ -69,6 +69,24 @@ impl Shares<'_, Tx> {
         Ok(self.0.run(sql, vals![id, now]).await? > 0)
     }
 
+    /// Ends what links show before this message, because it was removed: another one may take its
+    /// place. Links that follow the conversation stay as they are.
+    pub(crate) async fn end_before(&mut self, c: ConversationId, seq: i64) -> Result<()> {
+        let sql =
+            "update shares set through = $2 where conversation_id = $1 and through > $2";
+        self.0.run(sql, vals![c.uuid(), seq.saturating_sub(1)]).await?;
+        Ok(())
+    }
+
+    /// Closes the links that show a conversation up to a message: others are about to come before
+    /// it.
+    pub async fn close_ended(&mut self, c: ConversationId, now: i64) -> Result<()> {
+        let sql = "update shares set closed_at = $2
+            where conversation_id = $1 and through is not null and closed_at is null";
+        self.0.run(sql, vals![c.uuid(), now]).await?;
+        Ok(())
+    }
+
     /// Counts a view of a link.
     pub async fn count_view(&mut self, id: Uuid, now: i64) -> Result<()> {
         let sql = "update shares set views = views + 1, viewed_at = $2 where id = $1";

@@ -65,6 +65,10 @@ impl Hub {
             what.messages.len() as i64,
             tx.history().last_seq(into).await?,
         );
+        // The messages of one conversation are shown by no link to the other.
+        for c in [from, into] {
+            tx.shares().close_ended(c, self.clock.now()).await?;
+        }
         let older = (other.created_at, other.id) < (change.conversation.created_at, into);
         let (from_by, into_by) = if older { (0, moved) } else { (kept, 0) };
         if into_by > 0 {

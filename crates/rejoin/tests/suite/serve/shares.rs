@@ -68,6 +68,57 @@ fn a_link_shows_a_conversation() {
     assert_eq!(anybody(&daemon, &follows).status, 404);
 }
 
+fn texts(shown: &Value) -> Vec<&str> {
+    let messages = shown["messages"].as_array().unwrap().iter();
+    messages.map(|m| m["text"].as_str().unwrap()).collect()
+}
+
+/// A link up to a message shows those that were there when it was made, and none that takes the place of a
+/// removed one.
+#[test]
+fn a_link_shows_nothing_that_came_after_it() {
+    let world = demo();
+    let daemon = world.serve(&[]);
+    daemon.say("k", "unique-one", &[here(&world)]);
+    let second = daemon.say("k", "unique-two", &[]);
+    let made = daemon.post("/api/conversations/k/shares", &json!({}));
+    let path = format!("/api/shared/{}", secret(&made.json()));
+    assert_eq!(texts(&anybody(&daemon, &path).ok()).len(), 4);
+    let id = second["message_id"].as_str().unwrap();
+    let gone = daemon.call("DELETE", &format!("/api/messages/{id}"), &[], None);
+    assert!(gone.status < 300, "{gone:?}");
+    daemon.say("k", "unique-private", &[]);
+    let shown = anybody(&daemon, &path);
+    assert!(!shown.body.contains("private"), "{shown:?}");
+    let shown = shown.ok();
+    assert_eq!(texts(&shown).len(), 2, "{shown}");
+    assert_eq!(shown["newer"], Value::Null);
+    let after = anybody(&daemon, &format!("{path}?after=1"));
+    assert!(!after.body.contains("private"), "{after:?}");
+}
+
+/// An older conversation that is merged in comes before the shared messages, a newer one after them.
+#[test]
+fn a_link_shows_nothing_that_was_merged_in() {
+    let world = demo();
+    let daemon = world.serve(&[]);
+    daemon.say("old", "unique-private", &[here(&world)]);
+    daemon.say("k", "unique-one", &[here(&world)]);
+    daemon.say("new", "unique-private", &[here(&world)]);
+    let follows = json!({"follow": true});
+    let made = daemon.post("/api/conversations/k/shares", &json!({}));
+    let follows = daemon.post("/api/conversations/k/shares", &follows);
+    let path = |made: &Answer| format!("/api/shared/{}", secret(&made.json()));
+    for from in ["old", "new"] {
+        let merge = format!("/api/conversations/{from}/merge");
+        daemon.post(&merge, &json!({"into": "k"})).ok();
+        let shown = anybody(&daemon, &path(&made));
+        assert!(!shown.body.contains("private"), "{shown:?}");
+    }
+    let all = anybody(&daemon, &path(&follows)).ok();
+    assert_eq!(texts(&all).len(), 6, "{all}");
+}
+
 /// A link expires; it opens nothing else; another namespace can neither see nor close it; `read` may not make one.
 #[test]
 fn a_link_is_bounded() {
