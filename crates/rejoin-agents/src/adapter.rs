@@ -68,6 +68,12 @@ pub trait Adapter: Send + Sync {
     /// Returns how to make a session usable in another working folder, which `at` names.
     fn moving(&self, at: &SessionAt<'_>, read: ReadHome<'_>) -> Moving;
 
+    /// Returns the reason why a session with this line is not continued: the CLI would take more from
+    /// the line than what was said, such as another folder to work in.
+    fn refuses(&self, _line: &[u8]) -> Option<&'static str> {
+        None
+    }
+
     /// Returns a reader that starts at `cursor` (the confirmed end), or at the beginning.
     fn reader(&self, cursor: Option<&str>) -> Box<dyn SessionReader>;
 }

@@ -134,6 +134,10 @@ impl Adapter for Claude {
         ))
     }
 
+    fn refuses(&self, line: &[u8]) -> Option<&'static str> {
+        session::refuses(line)
+    }
+
     fn moving(&self, at: &SessionAt<'_>, _read: ReadHome<'_>) -> Moving {
         self.place(at).moving()
     }

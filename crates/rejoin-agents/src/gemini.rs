@@ -123,6 +123,10 @@ impl Adapter for Gemini {
         home::place(at)
     }
 
+    fn refuses(&self, line: &[u8]) -> Option<&'static str> {
+        session::refuses(line)
+    }
+
     fn moving(&self, at: &SessionAt<'_>, read: ReadHome<'_>) -> Moving {
         home::moving(at, read)
     }

@@ -61,7 +61,7 @@ pub use repository::{
     Guard, Memory, MemoryFile, ReadFile, RepositoryConfig, RepositoryFile, RepositoryFolder,
 };
 pub use session::{
-    ChosenBy, Forking, Moving, ReadEntry, Reading, Records, RenameHeader, SessionAt,
+    ChosenBy, Emptied, Forking, Moving, ReadEntry, Reading, Records, RenameHeader, SessionAt,
     SessionMessage, SessionPath, SessionReader, text_mark,
 };
 pub use stream::{Denied, EndCause, ProcessEnd, Reply, RunReport, Say, Spent, StreamParser};

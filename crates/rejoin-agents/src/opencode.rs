@@ -58,6 +58,7 @@ static PROFILE: Profile = Profile {
     records: Records::Database {
         lines: session::LINES,
         ready: session::READY,
+        foreign: session::FOREIGN,
     },
     keeps_model: true,
     deletes_after_days: None,

@@ -113,13 +113,25 @@ pub enum Records {
     /// SQLite file of its own, which is rolled back by restoring a saved copy. The query `lines`
     /// returns one line of JSON per row; its parameter is the cursor, or the empty string. The
     /// statements `ready` prepare the session for a resume; their parameter is the time in
-    /// milliseconds since 1970.
+    /// milliseconds since 1970. What `foreign` names is emptied before.
     Database {
         /// Query for the lines of a session.
         lines: &'static str,
         /// Statements that prepare a session for a resume.
         ready: &'static [&'static str],
+        /// Parts of the database that are no conversation: a session from elsewhere could reach out
+        /// by them.
+        foreign: &'static [Emptied],
     },
+}
+
+/// Part of a session's database that is emptied before a resume, if the database has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emptied {
+    /// All rows of this table.
+    Table(&'static str),
+    /// Values of the second name, a column, in the table of the first.
+    Column(&'static str, &'static str),
 }
 
 /// Lists the messages that a CLI would replay from a session.
@@ -148,6 +160,9 @@ pub struct Reading {
     pub only_added: bool,
     /// True if the last answer is incomplete.
     pub unfinished: bool,
+    /// Reason why the CLI may not continue the session
+    /// ([`Adapter::refuses`](crate::Adapter::refuses)).
+    pub refused: Option<&'static str>,
     /// Number of lines that could not be parsed.
     pub damaged_lines: u64,
     /// Number of tool calls without a result.
@@ -241,6 +256,9 @@ impl Reading {
 
     /// Checks that the session can be continued. The error says why not.
     pub fn whole(&self) -> Result<(), String> {
+        if let Some(why) = self.refused {
+            return Err(why.into());
+        }
         if self.damaged_lines > 0 {
             return Err(format!("{} unreadable lines", self.damaged_lines));
         }

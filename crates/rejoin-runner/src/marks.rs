@@ -11,7 +11,7 @@ use std::path::Path;
 use rejoin_core::{FileMark, SessionFact};
 
 use crate::foreign_file;
-use line::Line;
+pub(crate) use line::Line;
 
 mod line;
 

@@ -9,7 +9,7 @@ mod on_demand;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rejoin_agents::{Records, SessionAt};
+use rejoin_agents::{Adapter, Records, SessionAt};
 use rejoin_core::{FileMark, Pin, PinId, PinState, SessionSource, SnapshotFact, TurnPlan};
 use rejoin_hub::{fault, rfc3339};
 use rejoin_store::{ChunkError, Manifest, ManifestFile, Snapshot, Unusable, Vault};
@@ -22,6 +22,7 @@ use crate::fork::private;
 use crate::inspect::Inspection;
 use crate::marks::{self, Folded};
 use crate::session::Sessions;
+use crate::session::checked::Looked;
 use crate::worker_thread::on_worker;
 
 use destination::{hash_of, held_elsewhere, is_plain, logged, place};
@@ -29,6 +30,7 @@ pub use on_demand::{Now, Unwritten, written_to};
 
 /// Folder for restored files, in the folder of the turn.
 const STAGED: &str = "restored";
+const REFUSED: &str = "there is a snapshot, but it would lead the turn elsewhere";
 /// Number of recent snapshots that are searched for one of an unfinished turn.
 const OPEN: i64 = 4;
 
@@ -94,7 +96,7 @@ impl Inspection {
             .collect();
         for snapshot in std::mem::take(&mut self.offers) {
             let staging = folder.map(|folder| folder.join(STAGED));
-            match stage(vault, &snapshot, staging.as_deref()).await {
+            match stage(vault, self.adapter, &snapshot, staging.as_deref()).await {
                 Ok(manifest) => {
                     let seen = snapshot.seen(&manifest);
                     self.snapshot = SnapshotFact::Usable { seen };
@@ -169,7 +171,7 @@ impl Inspection {
                 continue;
             }
             let staging = folder.join(STAGED);
-            match fetch(vault, &manifest, Some(&staging)).await {
+            match fetch(vault, Some(self.adapter), &manifest, Some(&staging)).await {
                 Ok(()) => {}
                 Err(Bad::Here(error)) => return Err(Error::io("restoring the session")(error)),
                 Err(Bad::Damaged | Bad::Unreachable(_)) => continue,
@@ -196,6 +198,7 @@ impl Inspection {
 /// survive a crash: they are synced when they are put in place.
 async fn stage(
     vault: &Vault,
+    adapter: &'static dyn Adapter,
     snapshot: &Snapshot,
     folder: Option<&Path>,
 ) -> std::result::Result<Manifest, Bad> {
@@ -206,7 +209,7 @@ async fn stage(
     } else {
         manifest
     };
-    fetch(vault, &manifest, folder).await?;
+    fetch(vault, Some(adapter), &manifest, folder).await?;
     Ok(manifest)
 }
 
@@ -217,14 +220,18 @@ fn manifest_of(snapshot: &Snapshot) -> std::result::Result<Manifest, Bad> {
     })
 }
 
+/// Fetches every file of a snapshot. With an adapter, the session is not taken if its CLI would take
+/// more from it than what was said.
 async fn fetch(
     vault: &Vault,
+    adapter: Option<&'static dyn Adapter>,
     manifest: &Manifest,
     folder: Option<&Path>,
 ) -> std::result::Result<(), Bad> {
     if let Some(folder) = folder {
         make_private(folder).map_err(Bad::Here)?;
     }
+    let mut refused = None;
     for (n, file) in manifest.files.iter().enumerate() {
         fault::point("restoring");
         let to = folder.map(|folder| folder.join(n.to_string()));
@@ -235,9 +242,15 @@ async fn fetch(
             None => &mut sink,
         };
         let hash = if file.part.is_empty() {
-            let mut out = Folded::new(out);
-            vault.fetch(file, &mut out).await?;
-            out.finish()
+            match adapter.filter(|known| matches!(known.profile().records, Records::Lines)) {
+                None => folded(vault, file, out).await?,
+                Some(adapter) => {
+                    let mut looked = Looked::new(adapter, out);
+                    let hash = folded(vault, file, &mut looked).await?;
+                    refused = refused.or(looked.finish());
+                    hash
+                }
+            }
         } else {
             let mut out = Hashed(blake3::Hasher::new(), out);
             vault.fetch(file, &mut out).await?;
@@ -254,7 +267,23 @@ async fn fetch(
     {
         return Err(Bad::Damaged);
     }
-    Ok(())
+    match refused {
+        None => Ok(()),
+        Some(why) => {
+            tracing::warn!(why, "A session of a snapshot is not continued");
+            Err(Bad::Unreachable(REFUSED))
+        }
+    }
+}
+
+async fn folded(
+    vault: &Vault,
+    file: &ManifestFile,
+    out: &mut (dyn Write + Send),
+) -> std::result::Result<String, Bad> {
+    let mut out = Folded::new(out);
+    vault.fetch(file, &mut out).await?;
+    Ok(out.finish())
 }
 
 struct Hashed<'a>(blake3::Hasher, &'a mut (dyn Write + Send));

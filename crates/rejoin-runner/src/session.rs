@@ -9,7 +9,9 @@ use rejoin_core::{FileMark, SessionFact, SessionId};
 use crate::foreign_file;
 use crate::fork::private;
 use crate::marks;
+use checked::Checked;
 
+pub(crate) mod checked;
 pub(crate) mod database;
 mod worker;
 
@@ -85,7 +87,7 @@ impl Sessions<'_> {
         session: &SessionId,
     ) -> io::Result<()> {
         let file = self.home.join(path);
-        database::rewrite(&file, statements, session.as_str()).map(drop)
+        database::rewrite(&file, &[], statements, session.as_str()).map(drop)
     }
 
     /// Reads the entries that were added since `before`, and marks the whole session. Fails if the
@@ -96,7 +98,7 @@ impl Sessions<'_> {
         before: Option<&FileMark>,
         cursor: Option<&str>,
     ) -> io::Result<(FileMark, Reading)> {
-        let mut reader = self.adapter.reader(cursor);
+        let mut reader = Checked::new(self.adapter, cursor);
         let mark = match self.adapter.profile().records {
             Records::Lines => marks::read_on(self.home, path, before, |line| reader.line(line))?,
             Records::Database { lines, .. } => {
@@ -185,11 +187,11 @@ impl Sessions<'_> {
     /// Prepares a session for its CLI (some take a message with a time in the future for the newest
     /// one). `now` is in milliseconds since 1970.
     pub fn make_ready(&self, mark: FileMark, now: i64) -> io::Result<FileMark> {
-        let Records::Database { ready, .. } = self.adapter.profile().records else {
+        let Records::Database { ready, foreign, .. } = self.adapter.profile().records else {
             return Ok(mark);
         };
         let path = self.home.join(&mark.path);
-        match database::rewrite(&path, ready, &now.to_string())? {
+        match database::rewrite(&path, foreign, ready, &now.to_string())? {
             0 => Ok(mark),
             _ => database::mark(self.home, &mark.path),
         }
@@ -203,7 +205,7 @@ impl Sessions<'_> {
         folder: &str,
     ) -> io::Result<FileMark> {
         let path = self.home.join(&mark.path);
-        match database::rewrite(&path, statements, folder)? {
+        match database::rewrite(&path, &[], statements, folder)? {
             0 => Ok(mark),
             _ => database::mark(self.home, &mark.path),
         }

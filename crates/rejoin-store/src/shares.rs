@@ -72,9 +72,10 @@ impl Shares<'_, Tx> {
     /// Ends what links show before this message, because it was removed: another one may take its
     /// place. Links that follow the conversation stay as they are.
     pub(crate) async fn end_before(&mut self, c: ConversationId, seq: i64) -> Result<()> {
-        let sql =
-            "update shares set through = $2 where conversation_id = $1 and through > $2";
-        self.0.run(sql, vals![c.uuid(), seq.saturating_sub(1)]).await?;
+        let sql = "update shares set through = $2 where conversation_id = $1 and through > $2";
+        self.0
+            .run(sql, vals![c.uuid(), seq.saturating_sub(1)])
+            .await?;
         Ok(())
     }
 

@@ -13,9 +13,11 @@ use super::wire::{Block, Content, Message, SYNTHETIC};
 use crate::session::{ReadEntry, Reading, SessionReader, moment};
 
 mod branch;
+mod reach;
 mod repeated;
 
 use branch::Tree;
+pub(super) use reach::refuses;
 
 /// Prefixes of user lines that the CLI writes itself (always as a plain string, unlike prompts of
 /// rejoin).

@@ -17,7 +17,7 @@ mod repair;
 use cursor::Cursor;
 use history::History;
 
-pub(super) use record::{Message, Record, StoredText, read};
+pub(super) use record::{Message, Record, StoredText, read, refuses};
 pub(super) use repair::repair;
 
 /// Answers that the CLI itself writes in the model's name: to its summary of an older history, and

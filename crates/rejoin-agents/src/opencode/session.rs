@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::tool::ToolPart;
-use crate::session::{ReadEntry, Reading, SessionReader, text_mark};
+use crate::session::{Emptied, ReadEntry, Reading, SessionReader, text_mark};
 
 /// Query for one line per message, in the order in which the CLI replays them: by time, then by id.
 /// Sub-agents have sessions of their own, with a parent. The cursor is the last confirmed message.
@@ -45,9 +45,13 @@ pub(super) const ALONE: &[&str] = &[
 /// ignores the prompt, or answers the old one forever. So all messages are moved back by the time
 /// that the newest is ahead of this machine's clock, if it is.
 ///
-/// `run` permanently denies questions in the sessions it begins, because a session's own rules
-/// follow those of the turn. The turn decides whether the model may ask, so that rule is removed.
-/// Other rules stay.
+/// Rules of a session follow those of the turn, so that they could permit what the turn does not:
+/// only denials stay, written anew (of a key that appears twice, the CLI takes the last). `run`
+/// permanently denies questions in the sessions it begins; the turn decides whether the model may
+/// ask, so that denial is removed too.
+///
+/// The CLI starts a sub-agent that a message asks for and that has not run, with rules of its own.
+/// Such a part becomes the text that the model would be told about it.
 pub(super) const READY: &[&str] = &[
     "
     update message set
@@ -56,12 +60,46 @@ pub(super) const READY: &[&str] = &[
     from (select max(time_created) - cast($1 as integer) + 1 as by from message) as ahead
     where ahead.by > 0",
     "
-    update session set permission = (
-        select json_group_array(json(rule.value)) from json_each(session.permission) as rule
-        where json_extract(rule.value, '$.permission') is not 'question')
-    where $1 <> '' and case when json_valid(permission) and json_type(permission) = 'array' then
-        not exists (select 1 from json_each(session.permission) where type <> 'object')
-        and permission like '%\"question\"%' end",
+    update session set permission = narrowed.rules
+    from (
+        select s.id as id, (
+            select json_group_array(json_object(
+                'permission', json_extract(rule.value, '$.permission'),
+                'pattern', json_extract(rule.value, '$.pattern'),
+                'action', 'deny'))
+            from json_each(case when json_valid(s.permission)
+                and json_type(s.permission) = 'array' then s.permission else '[]' end) as rule
+            where rule.type = 'object'
+                and json_extract(rule.value, '$.action') is 'deny'
+                and json_extract(rule.value, '$.permission') is not 'question'
+                and json_type(rule.value, '$.permission') is 'text'
+                and json_type(rule.value, '$.pattern') is 'text') as rules
+        from session s) as narrowed
+    where session.id = narrowed.id and session.permission is not null
+        and session.permission is not narrowed.rules",
+    r#"
+    update part set data = json_object('type', 'text', 'synthetic', json('true'),
+        'text', 'The following tool was executed by the user')
+    where (data like '%subtask%' or data like '%\u%') and exists (
+        select 1 from json_each(part.data) where value = 'subtask' and key <> 'text')"#,
+];
+
+/// Parts that are no conversation: accounts, whose server sends a configuration with plugins;
+/// permissions given for good; links, to which every later message would be uploaded; workspaces,
+/// which may lie on another machine; prompts that wait; commands that start a project.
+pub(super) const FOREIGN: &[Emptied] = &[
+    Emptied::Table("account_state"),
+    Emptied::Table("account"),
+    Emptied::Table("control_account"),
+    Emptied::Table("credential"),
+    Emptied::Table("permission"),
+    Emptied::Table("project_directory"),
+    Emptied::Table("session_input"),
+    Emptied::Table("session_share"),
+    Emptied::Table("workspace"),
+    Emptied::Column("session", "share_url"),
+    Emptied::Column("session", "workspace_id"),
+    Emptied::Column("project", "commands"),
 ];
 
 pub(super) struct Reader {

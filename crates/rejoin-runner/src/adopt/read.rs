@@ -10,6 +10,7 @@ use super::find::{BEGINNING, Found, lines};
 use crate::foreign_file;
 use crate::marks;
 use crate::session::Sessions;
+use crate::session::checked::Checked;
 use crate::session::database::{self, Taking};
 
 /// Limit for forks of forks: more than users make, and an end to circular references.
@@ -58,6 +59,9 @@ fn trouble(reading: &Reading, said: &[SessionMessage]) -> Option<String> {
         let calls = many(reading.orphaned_calls, "tool call has", "tool calls have");
         return Some(format!("{calls} no result"));
     }
+    if let Some(why) = reading.refused {
+        return Some(why.into());
+    }
     if !reading.connected {
         return Some("it is not whole".into());
     }
@@ -75,7 +79,7 @@ pub(super) fn whole(
     let file = found.home.join(&found.path);
     match &own.kept {
         SessionStorage::Files { .. } if own.copied => {
-            let mut reader = adapter.reader(None);
+            let mut reader = Checked::new(adapter, None);
             let bytes = lines(adapter, &file)?;
             bytes
                 .split(|b| *b == b'\n')

@@ -14,14 +14,14 @@ const UNREADABLE: &[u8] = b"{";
 const CUT: &str = "[…]";
 
 #[derive(Default)]
-pub(super) struct Line {
+pub(crate) struct Line {
     kept: Vec<u8>,
     /// State of the JSON scan, for a line that is not short.
     texts: Option<Texts>,
 }
 
 impl Line {
-    pub(super) fn add(&mut self, piece: &[u8]) {
+    pub(crate) fn add(&mut self, piece: &[u8]) {
         if self.texts.is_none() && self.kept.len() + piece.len() > SHORT {
             let mut texts = Texts::new(MOST_TEXT);
             // Cuts nothing: no text is longer than the line so far.
@@ -35,12 +35,12 @@ impl Line {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
     /// Passes the kept bytes to `each`, without the newline, and begins the next line.
-    pub(super) fn take(&mut self, each: &mut impl FnMut(&[u8])) {
+    pub(crate) fn take(&mut self, each: &mut impl FnMut(&[u8])) {
         let line = if self.kept.len() < MOST {
             self.kept.strip_suffix(b"\n").unwrap_or(&self.kept)
         } else {

@@ -145,7 +145,7 @@ pub async fn written_to(
     // For inspection, a snapshot of an unfinished turn is shown in full.
     let fetched = async {
         let manifest = manifest_of(snapshot)?;
-        fetch(vault, &manifest, Some(staging.path())).await?;
+        fetch(vault, None, &manifest, Some(staging.path())).await?;
         Ok(manifest)
     };
     let manifest = match fetched.await {

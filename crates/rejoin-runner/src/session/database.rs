@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rejoin_agents::Emptied;
 use rejoin_core::{FileMark, SessionFact};
 use rusqlite::{Connection, OpenFlags, Params, Statement, TransactionBehavior, params_from_iter};
 
@@ -126,23 +127,64 @@ fn take(
     at.execute_batch("detach database own")
 }
 
-/// Runs the statements in one transaction. Returns the number of rows that were changed.
+/// Empties these parts and runs the statements, in one transaction. Returns the number of rows that
+/// were changed. Fails if the database would change them back.
 pub(super) fn rewrite(
     path: &Path,
+    foreign: &[Emptied],
     statements: &[&'static str],
     parameter: &str,
 ) -> io::Result<u64> {
     let mut at = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let changed = rewritten(&mut at, statements, parameter).map_err(io::Error::other)?;
+    if acts(&at).map_err(io::Error::other)? {
+        let text = "it has triggers, views or rules for conflicts, which no session has";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    let changed = rewritten(&mut at, foreign, statements, parameter).map_err(io::Error::other)?;
     close(at)?;
     Ok(changed)
 }
 
-fn rewritten(at: &mut Connection, statements: &[&str], parameter: &str) -> rusqlite::Result<u64> {
+/// Returns true if the database does more than it is told: a trigger or a rule for conflicts could
+/// undo a change, and a view could stand in the place of a table.
+fn acts(at: &Connection) -> rusqlite::Result<bool> {
+    let sql = "select exists (select 1 from sqlite_master
+        where type not in ('table', 'index') or sql like '%conflict%')";
+    at.query_row(sql, [], |row| row.get(0))
+}
+
+fn rewritten(
+    at: &mut Connection,
+    foreign: &[Emptied],
+    statements: &[&str],
+    parameter: &str,
+) -> rusqlite::Result<u64> {
     let tx = at.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let changed = change(&tx, statements, parameter)?;
+    let mut changed = 0;
+    for part in foreign {
+        changed += empty(&tx, *part)?;
+    }
+    changed += change(&tx, statements, parameter)?;
     tx.commit()?;
     Ok(changed)
+}
+
+/// Empties a part of the database. Another version of the CLI may not have it.
+fn empty(at: &Connection, part: Emptied) -> rusqlite::Result<u64> {
+    let (table, column, sql) = match part {
+        Emptied::Table(table) => (table, "%", format!("delete from \"{table}\"")),
+        Emptied::Column(table, column) => (
+            table,
+            column,
+            format!("update \"{table}\" set \"{column}\" = null where \"{column}\" is not null"),
+        ),
+    };
+    // Generated columns too: they cannot be changed, which fails.
+    let known = "select exists (select 1 from pragma_table_xinfo($1) where name like $2)";
+    if !at.query_row(known, [table, column], |row| row.get::<_, bool>(0))? {
+        return Ok(0);
+    }
+    Ok(at.execute(&sql, [])? as u64)
 }
 
 fn change(at: &Connection, statements: &[&str], parameter: &str) -> rusqlite::Result<u64> {

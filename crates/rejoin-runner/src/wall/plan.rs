@@ -138,12 +138,14 @@ fn replaceable_link(folders: &[PathBuf]) -> Option<&Path> {
     let user = nix::unistd::geteuid();
     let is_link = |path: &&Path| {
         let is_ours = |folder: &Path| {
-            fs_err::metadata(folder)
-                .is_ok_and(|meta| user.is_root() || meta.uid() == user.as_raw())
+            fs_err::metadata(folder).is_ok_and(|meta| user.is_root() || meta.uid() == user.as_raw())
         };
         path.is_symlink() && path.parent().is_some_and(is_ours)
     };
-    folders.iter().flat_map(|folder| folder.ancestors()).find(is_link)
+    folders
+        .iter()
+        .flat_map(|folder| folder.ancestors())
+        .find(is_link)
 }
 
 fn closed(folders: &[PathBuf]) -> Vec<PathBuf> {

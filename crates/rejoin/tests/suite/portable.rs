@@ -1,6 +1,7 @@
 //! Conversations that travel: as an archive, as a bundle, and a session in an envelope.
 
 mod bundle;
+mod elsewhere;
 mod envelope;
 mod forks;
 mod hostile;

@@ -63,6 +63,23 @@ pub(in crate::gemini) fn read(line: &[u8]) -> Option<Record> {
     Some(Record::Other)
 }
 
+/// Returns the reason why a session with this line is not continued: at a terminal the CLI takes the
+/// folders that it names for its own.
+pub(in crate::gemini) fn refuses(line: &[u8]) -> Option<&'static str> {
+    let names = |text: &[u8]| line.windows(text.len()).any(|at| at == text);
+    if !names(b"directories") && !names(b"\\u") {
+        return None;
+    }
+    let value: Value = serde_json::from_slice(line).ok()?;
+    let none = |folders: &Value| match folders {
+        Value::Null => true,
+        Value::Array(folders) => folders.is_empty(),
+        _ => false,
+    };
+    let all = [&value["directories"], &value["$set"]["directories"]];
+    (!all.into_iter().all(none)).then_some("it names other folders to work in")
+}
+
 fn messages(list: &[Value]) -> Vec<Message> {
     let named = list.iter().filter(|message| message["id"].is_string());
     named.map(|message| Message(message.clone())).collect()

@@ -26,7 +26,7 @@ pub(super) fn frames(archive: &[u8]) -> Vec<Frame> {
     frames
 }
 
-fn archive(frames: &[Frame]) -> Vec<u8> {
+pub(super) fn archive(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     for Frame(kind, content) in frames {
         bytes.push(*kind);

@@ -144,7 +144,12 @@ fn a_missing_configuration_cannot_be_planted() {
 fn folders_above_cannot_be_moved_aside() {
     let Some(world) = walled() else { return };
     let config = world.home().join(".config");
-    let mut above: Vec<_> = world.data().ancestors().skip(1).map(Path::to_owned).collect();
+    let mut above: Vec<_> = world
+        .data()
+        .ancestors()
+        .skip(1)
+        .map(Path::to_owned)
+        .collect();
     above.extend(config.ancestors().map(Path::to_owned));
     above.retain(|folder| folder.starts_with(world.root()));
     let mut commands = vec![];
