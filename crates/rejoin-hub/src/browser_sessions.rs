@@ -97,6 +97,9 @@ pub struct BrowserSessionView {
     pub used_at: Option<String>,
 }
 
+/// Letters of a secret: 32 bytes in hexadecimal.
+const SECRET: usize = 64;
+
 impl Hub {
     /// Creates a link that signs in one browser within ten minutes.
     pub async fn create_sign_in_link(&self, access: &SessionAccess) -> Result<LinkView> {
@@ -154,6 +157,12 @@ impl Hub {
             .await?;
         tx.commit().await?;
         Ok(redeemed.then_some(signed_in))
+    }
+
+    /// Returns false for a code that is cut off or mistyped: no link has such a code.
+    pub fn is_whole_link(secret: &str) -> bool {
+        let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        secret.len() == SECRET && secret.bytes().all(hex)
     }
 
     /// Returns true if the link can still sign in a browser.

@@ -126,13 +126,20 @@ pub(super) async fn pair(
     } else {
         SignInForm {
             next: "/".into(),
-            problem:
-                "This link was used before, or has expired. Make another one with rejoin pair."
-                    .into(),
+            problem: unusable(&code).into(),
             ..SignInForm::default()
         }
     };
     Ok(form(&pages.app, &headers, StatusCode::OK, shown))
+}
+
+/// Returns the reason why a link does not sign in.
+fn unusable(code: &str) -> &'static str {
+    if rejoin_hub::Hub::is_whole_link(code) {
+        "This link was used before, or has expired. Make another one with rejoin pair."
+    } else {
+        "This link is incomplete. Copy all of it, or make another one with rejoin pair."
+    }
 }
 
 /// Signs in, and sets the cookie.
@@ -177,11 +184,8 @@ pub(super) async fn sign_in(
             StatusCode::TOO_MANY_REQUESTS,
             "Too many attempts from this address. Wait a minute.",
         )
-    } else if fields.get("link").is_some() {
-        (
-            StatusCode::UNAUTHORIZED,
-            "This link was used before, or has expired. Make another one with rejoin pair.",
-        )
+    } else if let Some(link) = fields.get("link") {
+        (StatusCode::UNAUTHORIZED, unusable(link))
     } else {
         (
             StatusCode::UNAUTHORIZED,

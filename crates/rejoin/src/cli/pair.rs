@@ -7,6 +7,9 @@ use crate::cli::command::{Help, Run, Task};
 use crate::hub_client::HubClient;
 use rejoin_errors::{CommandError, Result};
 
+/// Sentence beside every link.
+pub(super) const ONCE: &str = "the link signs in one browser, within ten minutes";
+
 /// Print a link, with a QR code, that signs in one browser to the dashboard
 ///
 /// The link works once, within ten minutes. The session has the rights of the caller.
@@ -53,13 +56,14 @@ async fn pair(hub: HubClient<'_>, args: &PairArgs) -> Result<u8> {
         out.json(&link);
         return Ok(0);
     }
-    out.text(&link.url);
+    out.note(ONCE);
     if out.screen()
         && let Ok(code) = QrCode::encode_text(&link.url, QrCodeEcc::Low)
     {
         out.text(&drawn(&code));
     }
-    out.note("it signs in one browser, within ten minutes");
+    // Last: the code fills a screen of 24 rows.
+    out.text(&link.url);
     Ok(0)
 }
 

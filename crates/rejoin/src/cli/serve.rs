@@ -56,9 +56,8 @@ async fn run(on: &Invocation, args: &ServeArgs) -> Result<u8> {
         if args.open {
             super::pair::open(&link)?;
         } else {
-            out.note(&format!(
-                "dashboard: {link} (signs in one browser, within ten minutes)"
-            ));
+            out.note(&format!("dashboard: {link}"));
+            out.note(super::pair::ONCE);
         }
     }
     let told = interrupted();

@@ -107,7 +107,8 @@ impl Line {
         kept
     }
 
-    /// Broken at spaces into lines of at most so many columns; longer words are broken as well.
+    /// Broken at spaces into lines of at most so many columns; longer words are broken as well, except an address
+    /// and a path, which a person copies.
     pub(crate) fn wrap(&self, width: usize) -> Vec<Self> {
         let width = width.max(8);
         let cells: Vec<(Tone, char)> = self
@@ -160,7 +161,8 @@ fn fitting(cells: &[(Tone, char)], width: usize) -> usize {
     for (at, (_, c)) in cells.iter().enumerate() {
         taken += c.width().unwrap_or(0);
         if taken > width {
-            return space.filter(|s| *s > 0).unwrap_or(at.max(1));
+            let before = space.filter(|s| *s > 0);
+            return before.or_else(|| whole(cells)).unwrap_or(at.max(1));
         }
         // Spaces at the beginning are indentation, not a place to break.
         if *c == ' ' && cells[..at].iter().any(|(_, c)| *c != ' ') {
@@ -168,6 +170,20 @@ fn fitting(cells: &[(Tone, char)], width: usize) -> usize {
         }
     }
     cells.len()
+}
+
+/// Longest address or path that is not broken.
+const WHOLE: usize = 1_000;
+
+/// Returns the end of the first word, if it is an address or a path.
+fn whole(cells: &[(Tone, char)]) -> Option<usize> {
+    let begin = cells.iter().take_while(|(_, c)| *c == ' ').count();
+    let letters = cells[begin..].iter().map(|(_, c)| *c);
+    let word: String = letters.take_while(|c| *c != ' ').take(WHOLE + 1).collect();
+    let inner = word.trim_start_matches(['`', '"', '\'', '(', '~']);
+    let copied = inner.starts_with('/') || inner.contains("://");
+    let length = word.chars().count();
+    (copied && length <= WHOLE).then_some(begin + length)
 }
 
 #[cfg(test)]
@@ -193,6 +209,22 @@ mod tests {
             .map(shown)
             .collect();
         assert_eq!(word, ["中中中中", "中中"]);
+    }
+
+    #[test]
+    fn addresses_and_paths_are_never_broken() {
+        let wrapped =
+            |text: &str| -> Vec<String> { Line::plain(text).wrap(10).iter().map(shown).collect() };
+        assert_eq!(
+            wrapped("see http://127.0.0.1:7377/pair/abc today"),
+            ["see", "http://127.0.0.1:7377/pair/abc", "today"]
+        );
+        assert_eq!(
+            wrapped("in `/home/ada/work/api` is"),
+            ["in", "`/home/ada/work/api`", "is"]
+        );
+        let long = format!("/{}", "x".repeat(2 * WHOLE));
+        assert!(wrapped(&long).iter().all(|line| line.len() <= 10));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod held;
 mod hostile;
 mod killed;
 mod limits;
+mod links;
 mod live;
 mod many;
 mod notify;
