@@ -66,6 +66,13 @@ pub struct Sent {
     pub summarised: u64,
 }
 
+impl Sent {
+    /// Says what the session knows of the messages before the turn: `knows all 12 messages`.
+    pub fn knows(&self) -> String {
+        crate::summary::knows(self.resumed, self.summarised)
+    }
+}
+
 pub fn compose(
     plan: &TurnPlan,
     material: Material<'_>,

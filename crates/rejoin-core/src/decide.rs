@@ -11,6 +11,7 @@ mod evidence;
 mod guards;
 
 pub use evidence::Evidence;
+pub use guards::GONE_AND_SWEPT;
 
 /// A plan or the reason to run nothing, with the evidence of each guard.
 #[derive(Debug, Clone)]

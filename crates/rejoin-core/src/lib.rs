@@ -67,7 +67,7 @@ mod window;
 pub use agent::{AgentName, BadName, Runtime, Version, is_word};
 pub use command_step::CommandStep;
 pub use compose::{Composed, Material, Mismatch, Sent, compose};
-pub use decide::{Blocker, Check, CheckName, Decision, Evidence, decide};
+pub use decide::{Blocker, Check, CheckName, Decision, Evidence, GONE_AND_SWEPT, decide};
 pub use diff::{ChangeKind, FileChange, Hunk, file_changes};
 pub use escalation::{ClimbRequest, climb_request};
 pub use estimate::{Continuation, PastTurn, Prices};

@@ -53,7 +53,6 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
     let verdict = f.verdict.map_or("done", Verdict::as_str);
     line.push_str(verdict);
     let Sent {
-        resumed,
         caught_up,
         transcribed,
         left_out,
@@ -79,7 +78,7 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
         }
         Some(Verdict::Restored) if f.because.is_some() => {}
         Some(Verdict::Resumed | Verdict::Live | Verdict::Restored) if summarised == 0 => {
-            let _ = write!(line, ", knows all {}", count(resumed, "message"));
+            let _ = write!(line, ", {}", f.sent.knows());
         }
         Some(Verdict::Reseeded) => {
             if let Some(reason) = f.reason {
@@ -100,12 +99,7 @@ fn succeeded(line: &mut String, f: &SummaryFacts<'_>) {
         Some(Verdict::Resumed | Verdict::Live | Verdict::Restored | Verdict::Started) | None => {}
     }
     if summarised > 0 {
-        let verbatim = resumed.saturating_sub(summarised);
-        let _ = write!(
-            line,
-            ", knows at least {verbatim} of {} verbatim, the others from the agent's summary",
-            count(resumed, "message")
-        );
+        let _ = write!(line, ", {}", f.sent.knows());
     }
     let _ = write!(line, " · {} · {}", f.reference, agent_model(f));
     if let Some(usage) = f.usage {
@@ -204,6 +198,21 @@ fn duration(ms: u64) -> String {
         0..10_000 => format!("{:.1}s", ms as f64 / 1e3),
         10_000..120_000 => format!("{}s", ms / 1_000),
         _ => format!("{}m{:02}s", ms / 60_000, ms / 1_000 % 60),
+    }
+}
+
+/// Says what a session knows of its messages, of which it holds at most `summarised` only in its agent's summary.
+/// The one source of this sentence: verdict line, `explain` and checks.
+pub(crate) fn knows(messages: u64, summarised: u64) -> String {
+    let all = count(messages, "message");
+    match messages.saturating_sub(summarised) {
+        _ if summarised == 0 => format!("knows all {all}"),
+        0 => format!("knows the agent's summary of {all}"),
+        verbatim => {
+            format!(
+                "knows at least {verbatim} of {all} verbatim, the others from the agent's summary"
+            )
+        }
     }
 }
 
@@ -335,7 +344,7 @@ mod tests {
         };
         assert!(
             summary(&restored)
-                .starts_with("rejoin: restored from snapshot 14:02 by ci-7, knows at least 0 of 9 messages verbatim, the others from the agent's summary · ")
+                .starts_with("rejoin: restored from snapshot 14:02 by ci-7, knows the agent's summary of 9 messages · ")
         );
         let reseeded = SummaryFacts {
             verdict: Some(Verdict::Reseeded),

@@ -134,8 +134,8 @@ impl fmt::Display for Evidence<'_> {
                 messages,
             } => write!(
                 f,
-                "the agent compacted it: knows at least {} of {messages} messages verbatim, the others from its summary",
-                messages.saturating_sub(summarised)
+                "compacted by the agent before this turn: {}",
+                crate::summary::knows(messages, summarised)
             ),
         }
     }

@@ -217,6 +217,9 @@ fn context<'a>(s: &Situation<'a>) -> Answer<'a> {
     })
 }
 
+/// Evidence that neither the session file nor its snapshot is left.
+pub const GONE_AND_SWEPT: &str = "not here, and its snapshot was swept";
+
 fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| match (facts.session, facts.snapshot()) {
         (SessionFact::Missing, SnapshotFact::None) => Answer::No(
@@ -227,6 +230,9 @@ fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
         ),
         (SessionFact::Missing | SessionFact::Unknown, SnapshotFact::Unreachable(why)) => {
             Answer::No(Reason::SessionMissing, Evidence::Text(why))
+        }
+        (SessionFact::Missing, SnapshotFact::Expired) => {
+            Answer::No(Reason::SnapshotExpired, Evidence::Text(GONE_AND_SWEPT))
         }
         (SessionFact::Missing, _) => {
             Answer::Ok(Evidence::Text("not here, but there is a snapshot"))

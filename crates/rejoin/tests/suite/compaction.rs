@@ -16,7 +16,15 @@ on_both_claudes!(
     instructions_after_an_older_snapshot
 );
 
-const SUMMARY: &str = "messages verbatim, the others from the agent's summary";
+/// Says what a session knows of so many messages, of which it holds so many verbatim.
+fn knows(verbatim: u64, of: u64) -> String {
+    match verbatim {
+        0 => format!("knows the agent's summary of {of} messages"),
+        _ => format!(
+            "knows at least {verbatim} of {of} messages verbatim, the others from the agent's summary"
+        ),
+    }
+}
 
 /// Compacts the session of a turn as its owner would.
 #[track_caller]
@@ -30,7 +38,7 @@ fn compact(world: &World, turn: &Value) {
 #[track_caller]
 fn assert_knows(turn: &Value, verbatim: u64, of: u64) {
     let summary = turn["summary"].as_str().unwrap();
-    let says = format!(", knows at least {verbatim} of {of} {SUMMARY} · ");
+    let says = format!(", {} · ", knows(verbatim, of));
     assert!(summary.contains(&says), "{summary}");
     assert!(!summary.contains("knows all"), "{summary}");
     assert_eq!(turn["sent"]["resumed"], of, "{turn:#}");
@@ -51,20 +59,16 @@ fn by_hand(world: World) {
     let next = world.run(&["explain", "k", "--next", "--json"]).ok().json();
     assert_eq!(next["sent"]["summarised"], 4, "{next:#}");
     let evidence = compaction_evidence(&next);
-    assert!(
-        evidence.contains("knows at least 0 of 4 messages"),
-        "{evidence}"
-    );
+    assert!(evidence.ends_with(&knows(0, 4)), "{evidence}");
     let third = world.say(3, &[]);
     assert_eq!(third["verdict"], "resumed", "{third:#}");
     assert_knows(&third, 0, 4);
     assert_knows(&world.say(4, &[]), 2, 6);
     let explained = world.run(&["explain", "k", "--json"]).ok().json();
     let evidence = compaction_evidence(&explained);
-    assert!(
-        evidence.contains("knows at least 2 of 6 messages"),
-        "{evidence}"
-    );
+    assert!(evidence.ends_with(&knows(2, 6)), "{evidence}");
+    let page = world.run(&["explain", "k"]).ok().stdout;
+    assert!(page.contains(&format!("claude {}", knows(2, 6))), "{page}");
     // By a fork, which copies the session.
     world.run(&["fork", "k", "--key", "f"]).ok();
     let args = ["send", "-k", "f", "--json", &format!("{} #s:a5", user(5))];

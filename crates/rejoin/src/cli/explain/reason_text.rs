@@ -1,6 +1,6 @@
 //! Verdicts and reasons in the words of somebody who once lost a conversation.
 
-use rejoin_core::{Reason, Sent, Verdict};
+use rejoin_core::{GONE_AND_SWEPT, Reason, Sent, Verdict};
 
 use crate::output::format::{count, size};
 
@@ -34,14 +34,17 @@ impl Case<'_> {
             (Tense::Future, Some(Verdict::Reseeded)) => "would reseed",
             (Tense::Future, None) => "would not run",
         };
-        let known = self.sent.resumed;
+        let known = self.sent.knows();
         let knows = match (self.sent.caught_up, tense) {
-            (0, _) => format!("knows all {}", count(known, "message")),
+            (0, _) => known,
+            (more, _) if self.sent.summarised > 0 => format!("{known}; {more} more were told"),
             (more, Tense::Past) => {
-                format!("knew {} and was told {more} more", count(known, "message"))
+                let known = count(self.sent.resumed, "message");
+                format!("knew {known} and was told {more} more")
             }
             (more, Tense::Future) => {
-                format!("knows {} and is told {more} more", count(known, "message"))
+                let known = count(self.sent.resumed, "message");
+                format!("knows {known} and is told {more} more")
             }
         };
         match self.verdict {
@@ -77,6 +80,9 @@ impl Case<'_> {
             Reason::ModelChanged => "another model was asked for".into(),
             Reason::Compacted => format!("{agent} had shortened its session"),
             Reason::SnapshotDamaged => "the snapshot of the session is damaged".into(),
+            Reason::SnapshotExpired if evidence == GONE_AND_SWEPT => {
+                format!("{agent}'s session file was deleted, and its snapshot was swept")
+            }
             Reason::SnapshotExpired => "the snapshot of the session was swept".into(),
             Reason::Rejected => format!("{agent} refused its own session"),
         }
