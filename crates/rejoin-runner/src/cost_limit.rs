@@ -32,7 +32,9 @@ pub(crate) fn refusal(
                 if price.is_some_and(|it| it.input.is_some() && it.output.is_some()) {
                     return None;
                 }
-                format!("{name} reports tokens, and `models.{model}.price` has no input and output")
+                format!(
+                    "{name} reports tokens, and `models.\"{model}\".price` has no input and output"
+                )
             }
         },
     };

@@ -80,7 +80,7 @@ pub mod warm;
 mod worker_thread;
 pub mod workflow;
 
-pub use config::{AgentConfig, Asks, ModelConfig, RunnerConfig, Unrun};
+pub use config::{AgentConfig, Asks, ModelConfig, RunnerConfig, Unrun, model_config};
 pub use error::{Error, Result};
 pub use predict::Prediction;
 pub use prove::{ROWS, Weight};

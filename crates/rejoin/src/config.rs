@@ -18,6 +18,7 @@ mod serve;
 mod setting;
 mod snapshots;
 mod suggest;
+pub(crate) use suggest::nearest;
 mod tiers;
 
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ use crate::logs::Logs;
 use rejoin_errors::{CommandError, Result};
 
 pub(crate) use docs::page;
-pub(crate) use edit::{Edit, KeyPath, save};
+pub(crate) use edit::{Edit, KeyPath, quoted_name, save};
 pub(crate) use file::ConfigFile;
 pub(crate) use keys::KEYS;
 pub(crate) use kind::written;

@@ -2,6 +2,7 @@
 
 mod next;
 mod page;
+mod price;
 mod prompt;
 pub(super) mod reason_text;
 
@@ -122,7 +123,12 @@ async fn run(hub: HubClient<'_>, args: &ExplainArgs) -> Result<u8> {
     if out.json {
         out.json(&turn);
     } else {
-        past(out, &hub.explain(turn.turn_id).await?, args);
+        let explained = hub.explain(turn.turn_id).await?;
+        let unpriced = match hub {
+            HubClient::Local(app) => price::missing(app, &explained.turn),
+            HubClient::Remote(_) => vec![],
+        };
+        past(out, &explained, args, &unpriced);
     }
     Ok(0)
 }
@@ -144,7 +150,7 @@ impl Known {
     }
 }
 
-fn past(out: Output, explained: &ExplainView, args: &ExplainArgs) {
+fn past(out: Output, explained: &ExplainView, args: &ExplainArgs, unpriced: &[String]) {
     let raw = args.raw;
     let view = &explained.turn;
     let turn = Known::of(view);
@@ -181,7 +187,10 @@ fn past(out: Output, explained: &ExplainView, args: &ExplainArgs) {
         page.row("sent", &told(&view.sent, Tense::Past));
     }
     if view.ended() {
-        page.row("cost", &cost(view, explained.resumed_estimate_usd));
+        page.row(
+            "cost",
+            &cost(view, explained.resumed_estimate_usd, unpriced),
+        );
     }
     let permissions = &explained.permissions;
     let tools = permissions.tools.as_deref();
@@ -323,7 +332,7 @@ fn worth(name: &str, ok: bool, first_turn: bool) -> Worth {
     }
 }
 
-fn cost(view: &TurnView, resumed: Option<f64>) -> String {
+fn cost(view: &TurnView, resumed: Option<f64>, unpriced: &[String]) -> String {
     let spent = match (view.cost_usd, resumed) {
         (Some(_), Some(resumed)) => format!(
             "{}, a resume would have been ≈ {}",
@@ -331,6 +340,9 @@ fn cost(view: &TurnView, resumed: Option<f64>) -> String {
             money(Some(resumed))
         ),
         (Some(_), None) => money(view.cost_usd),
+        (None, _) if !unpriced.is_empty() => {
+            format!("unknown, no price is set: {}", unpriced.join(", "))
+        }
         (None, _) => format!("unknown, {} gave no figure", view.agent),
     };
     let took = duration(view.duration_ms);

@@ -40,6 +40,11 @@ impl KeyPath {
                     let why = format!("`{text}` is in a list of sections, [[{name}]]");
                     return Err(CommandError::usage(why).try_this("rejoin config edit"));
                 }
+                Place::Unknown if let Some(quoted) = with_quotes(&segments) => {
+                    let why = format!("a name with a dot is quoted: '{quoted}'");
+                    let next = format!("rejoin config set '{quoted}' VALUE");
+                    return Err(CommandError::usage(why).try_this(next));
+                }
                 Place::Unknown => {
                     let hint = hint(&pattern, &path, name);
                     return Err(wrong(format!("unknown key `{text}`{hint}")));
@@ -51,6 +56,41 @@ impl KeyPath {
             "`{text}` is a section, and has no value of its own"
         )))
     }
+}
+
+/// Returns a name as it is written in a key: `"gpt-5.5"`.
+pub(crate) fn quoted_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if !name.is_empty() && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("\"{name}\"")
+    }
+}
+
+/// Returns the key with quotes around its second name, if that makes it one that exists:
+/// `models."gpt-5.5".window`.
+fn with_quotes(segments: &[String]) -> Option<String> {
+    let (section, rest) = segments.split_first()?;
+    let Place::Section(pattern) = place("", section) else {
+        return None;
+    };
+    (2..rest.len()).find_map(|end| {
+        let (name, keys) = rest.split_at(end);
+        let Place::Named(mut pattern) = place(&pattern, name.first()?) else {
+            return None;
+        };
+        let (last, sections) = keys.split_last()?;
+        for key in sections {
+            let Place::Section(next) = place(&pattern, key) else {
+                return None;
+            };
+            pattern = next;
+        }
+        let name = quoted_name(&name.join("."));
+        matches!(place(&pattern, last), Place::Leaf(_))
+            .then(|| format!("{section}.{name}.{}", keys.join(".")))
+    })
 }
 
 /// A configuration file that is changed as a whole: checked first, then moved into its place.

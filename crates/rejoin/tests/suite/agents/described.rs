@@ -207,6 +207,18 @@ fn a_model_costs_and_holds_what_the_user_says() {
     turn(&world, 4, "reseeded", &json!("context_full"), &["-m", "m2"]);
 }
 
+/// A cost that a price is missing for is unknown, not guessed, and the missing key is named.
+#[test]
+fn a_missing_price_is_named() {
+    let prices = "[models.\"m.2\"]\nprice.input = 3\n";
+    let world = world(|section| without("cost_from")(section) + "\n" + prices);
+    let first = turn(&world, 1, "started", &json!("first_turn"), &["-m", "m.2"]);
+    assert_eq!(first["cost_usd"], Value::Null, "{first:#}");
+    let explained = world.run(&["explain"]).ok().stdout;
+    let row = "unknown, no price is set: models.\"m.2\".price.output";
+    assert!(explained.contains(row), "{explained}");
+}
+
 /// A turn that switches to a model with a smaller window is measured by that one.
 #[test]
 fn the_window_of_the_next_model_counts() {

@@ -81,6 +81,12 @@ fn wrong_keys_values_and_files_change_nothing() {
         ),
         (["resume.breaker", "many"], 2, "a whole number"),
         (["default_agent", "two words"], 2, "single word"),
+        (
+            ["models.gpt-5.5.price.input", "1"],
+            2,
+            "try: rejoin config set 'models.\"gpt-5.5\".price.input' VALUE",
+        ),
+        (["models.gpt-5.5.prise.input", "1"], 2, "unknown key"),
     ] {
         let done = world.run(&["config", "set", args[0], args[1]]);
         assert_eq!(done.code, code, "{done:?}");
