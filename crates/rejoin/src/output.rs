@@ -168,7 +168,8 @@ impl Output {
                 .with(Tone::Plain, first),
         ];
         said.extend(rest.iter().map(|line| Line::plain(line)));
-        said.extend(failure.next.iter().map(|next| {
+        let next = failure.next.as_deref().map(suggestion);
+        said.extend(next.iter().map(|next| {
             Line::new()
                 .with(Tone::Strong, "  try:")
                 .with(Tone::Plain, " ")
@@ -183,6 +184,20 @@ impl Output {
             write_err(&line.render(colours));
         }
     }
+}
+
+/// Rewords suggestions for the place where they are typed; none: a shell.
+static SUGGEST_BY: OnceLock<fn(&str) -> String> = OnceLock::new();
+
+/// Sets the function that rewords the suggestions of this process.
+pub(crate) fn suggest_by(reworded: fn(&str) -> String) {
+    let _chosen_before = SUGGEST_BY.set(reworded);
+}
+
+/// Returns a suggested command as it is typed here.
+pub(crate) fn suggestion(command: &str) -> String {
+    let reworded = SUGGEST_BY.get().map(|by| by(command));
+    reworded.unwrap_or_else(|| command.to_owned())
 }
 
 /// First error of a write to stdout, except that of a reader that went away.

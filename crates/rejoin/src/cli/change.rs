@@ -6,8 +6,8 @@ use rejoin_store::Conversation;
 
 use crate::app::App;
 use crate::hub_client::HubClient;
-use crate::output::Output;
 use crate::output::format::count;
+use crate::output::{Output, suggestion};
 use rejoin_errors::{CommandError, Result};
 
 impl Target {
@@ -17,7 +17,8 @@ impl Target {
             return String::new();
         }
         let conversation = self.name.split(':').next().unwrap_or_default();
-        format!(" · rejoin undo {conversation}")
+        let undo = suggestion(&format!("rejoin undo {conversation}"));
+        format!(" · {undo}")
     }
 }
 

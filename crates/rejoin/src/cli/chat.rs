@@ -4,6 +4,7 @@ mod draft;
 mod editor;
 mod message;
 mod slash;
+mod suggestion;
 mod talk;
 
 use std::collections::VecDeque;
@@ -21,7 +22,7 @@ use self::talk::{Sent, Talk};
 use super::typed_lines;
 use crate::cli::command::{Help, Run, Task, TrustCheck};
 use crate::hub_client::HubClient;
-use crate::output::{Line, Output, Tone};
+use crate::output::{self, Line, Output, Tone};
 use rejoin_errors::{CommandError, Result};
 
 /// Hold a conversation, line by line
@@ -79,6 +80,7 @@ fn edits_lines(out: Output) -> bool {
 async fn run(hub: HubClient<'_>, args: &ChatArgs) -> Result<u8> {
     let out = hub.out();
     let mut talk = Talk::begin(hub, args).await?;
+    output::suggest_by(suggestion::in_chat);
     if !edits_lines(out) {
         return run_piped(&mut talk).await;
     }

@@ -7,7 +7,7 @@ use rejoin_core::{Reason, TurnStatus};
 use rejoin_hub::TurnView;
 
 use crate::output::format::duration;
-use crate::output::{Line, Output};
+use crate::output::{Line, Output, suggestion};
 use rejoin_errors::CommandError;
 
 /// Prints the last line of a turn on stderr.
@@ -69,7 +69,7 @@ fn succeeded(view: &TurnView, width: usize) -> String {
             .filter(|note| !joined || !note.starts_with("rejoin explain"))
         {
             line.push_str(" · ");
-            line.push_str(note);
+            line.push_str(&suggestion(note));
         }
         line
     };

@@ -30,7 +30,13 @@ const ALL: &[(&str, &str, &str)] = &[
     ("permission", "MODE", "read-only, edit, full or ask"),
     ("fresh", "", "a new session with the transcript, once"),
     ("explain", "…", "why the last turn had its verdict"),
-    ("undo", "", "undo the last change of the history"),
+    (
+        "truncate",
+        "N",
+        "remove message N and later ones; none: the last exchange",
+    ),
+    ("edit", "N TEXT", "change message N"),
+    ("undo", "", "undo the last edit, retry or truncation"),
     ("retry", "…", "run the last message again"),
     ("show", "…", "the conversation, or its message N"),
     ("answer", "", "a question that still waits, once more"),
@@ -46,7 +52,24 @@ pub(super) fn parse(line: &str) -> Option<Result<Slash>> {
     let rest = line.strip_prefix('/')?;
     let mut words = rest.split_whitespace().map(str::to_owned);
     let name = words.next().unwrap_or_default();
+    if name == "edit" {
+        return Some(edit(rest[name.len()..].trim()));
+    }
     Some(command(&name, words.collect()))
+}
+
+/// Parses the arguments of `/edit`: its text is the rest of the line.
+fn edit(arguments: &str) -> Result<Slash> {
+    let text = arguments.split_once(char::is_whitespace);
+    let (number, text) = text.unwrap_or((arguments, ""));
+    let text = text.trim();
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    if !is_number || ["", "-"].contains(&text) {
+        let failure = CommandError::usage("/edit takes the number of a message and its new text");
+        return Err(failure.try_this("/edit 3 use port 8080"));
+    }
+    let words = [number, "--", text].map(str::to_owned);
+    Ok(Slash::Command("edit", words.to_vec()))
 }
 
 fn command(name: &str, words: Vec<String>) -> Result<Slash> {
@@ -66,6 +89,7 @@ fn command(name: &str, words: Vec<String>) -> Result<Slash> {
         }
         "fresh" => Slash::Fresh,
         "explain" => Slash::Command("explain", words),
+        "truncate" => Slash::Command("truncate", words),
         "undo" => Slash::Command("undo", words),
         "retry" => Slash::Command("retry", words),
         "show" => Slash::Command("show", words),
@@ -77,8 +101,9 @@ fn command(name: &str, words: Vec<String>) -> Result<Slash> {
 }
 
 fn unknown(name: &str) -> CommandError {
-    let names = || ALL.iter().map(|(name, ..)| *name);
-    let near = names().min_by_key(|known| strsim::damerau_levenshtein(name, known));
+    // Typed by mistake, `/quit` would end the chat.
+    let names = ALL.iter().map(|(name, ..)| *name).filter(|n| *n != "quit");
+    let near = names.min_by_key(|known| strsim::damerau_levenshtein(name, known));
     let near = near.filter(|near| strsim::damerau_levenshtein(name, near) <= 2);
     let text = format!("chat has no command `/{name}`; nothing was sent");
     let hint = "to send a line that begins with a slash, type a space before it";
@@ -153,7 +178,18 @@ mod tests {
         assert_eq!(parse("/quit").unwrap().unwrap(), Slash::Quit);
         assert!(parse(" /etc/hosts is wrong").is_none());
         assert!(parse("hello /quit").is_none());
-        for (line, near) in [("/agnet x", "/agent"), ("/xyzzy", "/help"), ("/", "/help")] {
+        assert_eq!(
+            parse("/edit 3  use port  8080").unwrap().unwrap(),
+            Slash::Command("edit", words(&["3", "--", "use port  8080"]))
+        );
+        assert!(parse("/edit 3").unwrap().is_err());
+        assert!(parse("/edit three words").unwrap().is_err());
+        for (line, near) in [
+            ("/agnet x", "/agent"),
+            ("/xyzzy", "/help"),
+            ("/quti", "/help"),
+            ("/", "/help"),
+        ] {
             let failure = parse(line).unwrap().unwrap_err();
             assert!(failure.message.contains("nothing was sent"), "{line}");
             assert!(failure.next.unwrap().starts_with(near), "{line}");

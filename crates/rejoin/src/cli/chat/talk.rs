@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
-use rejoin_core::{ConversationId, TurnId};
-use rejoin_hub::{ConversationView, NameKind};
+use rejoin_core::{ConversationId, Role, TurnId};
+use rejoin_errors::codes;
+use rejoin_hub::{ConversationView, NameKind, PageRequest};
 
 use super::ChatArgs;
 use super::draft::{Draft, Drafts};
@@ -17,6 +18,13 @@ use crate::output::format::count;
 use crate::output::{Line, Tone};
 use crate::remote::new_key;
 use rejoin_errors::{CommandError, Result};
+
+/// Suggestion of `/undo` in a conversation without a change.
+const NOTHING_EDITED: &str =
+    "/truncate, which removes the last exchange; or /edit N TEXT, which changes message N";
+
+/// Number of messages among which the last one of the user is.
+const LAST: i64 = 50;
 
 /// A conversation, and the options of its next message.
 pub(super) struct Talk<'a> {
@@ -279,6 +287,7 @@ impl<'a> Talk<'a> {
             return Err(CommandError::usage(text).try_this("type a message"));
         };
         let (id, handle) = (it.id, it.handle.clone());
+        let words = self.with_message(id, name, words).await?;
         let entry = COMMANDS.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| CommandError::usage(format!("no command `{name}`")))?;
         let parse = |words: Vec<String>| {
@@ -300,14 +309,45 @@ impl<'a> Talk<'a> {
             let text = e.to_string();
             let first = text.lines().next().unwrap_or_default();
             let first = first.trim_start_matches("error: ").to_owned();
-            CommandError::usage(first).try_this(format!("rejoin {name} --help"))
+            CommandError::usage(first).try_this("/help")
         })?;
         let Work::Hub(work) = task.work else {
             return Err(CommandError::usage(format!("`{name}` is none of a chat")));
         };
-        let code = work(self.hub).await?;
+        let code = work(self.hub).await.map_err(|failure| match name {
+            "undo" if failure.code == codes::CONFLICT.word => failure.try_this(NOTHING_EDITED),
+            _ => failure,
+        })?;
         self.look(&id.to_string()).await?;
         Ok(code)
+    }
+
+    /// Adds the message that a command without one means: for `/truncate` the last one of the user, for `/explain`
+    /// the last one of the history, whose turn was not withdrawn.
+    async fn with_message(
+        &self,
+        c: ConversationId,
+        name: &str,
+        mut words: Vec<String>,
+    ) -> Result<Vec<String>> {
+        let about_last =
+            |word: &String| ["--raw", "--prompt", "--dry-run"].contains(&word.as_str());
+        if !["explain", "truncate"].contains(&name) || !words.iter().all(about_last) {
+            return Ok(words);
+        }
+        let page = PageRequest {
+            limit: Some(LAST),
+            ..PageRequest::default()
+        };
+        let page = self.hub.page(c, &page).await?;
+        let mut messages = page.messages.iter().rev();
+        let last = messages.find(|m| name == "explain" || m.role == Role::User);
+        if let Some(seq) = last.and_then(|message| message.seq) {
+            words.insert(0, seq.to_string());
+        } else if name == "truncate" {
+            return Err(CommandError::usage("there is no message to remove").try_this("/show"));
+        }
+        Ok(words)
     }
 }
 

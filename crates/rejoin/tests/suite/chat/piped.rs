@@ -57,3 +57,42 @@ fn the_first_failure_ends_it() {
     assert_eq!(done.code, 2, "{done:?}");
     assert!(done.stderr.contains("not UTF-8"), "{done:?}");
 }
+
+/// The history is changed without leaving the chat, and every suggestion can be typed in it.
+#[test]
+fn the_history_is_changed_in_a_chat() {
+    let world = world();
+    let chat =
+        |input: &str| world.run_with_stdin(&["chat", "-k", "k", "-a", "demo"], input.as_bytes());
+    let tries = |input: &str| {
+        let done = chat(input);
+        assert_ne!(done.code, 0, "{done:?}");
+        let next = done.stderr.rsplit_once("  try: ").unwrap().1;
+        next.trim_end().to_owned()
+    };
+    chat("one UWORD1\ntwo UWORD2\n").ok();
+    assert_eq!(
+        tries("/undo\n"),
+        "/truncate, which removes the last exchange; or /edit N TEXT, which changes message N"
+    );
+    let done = chat("/truncate\n").ok();
+    assert!(done.stdout.contains("2 messages removed"), "{done:?}");
+    assert!(done.stdout.contains(" · /undo"), "{done:?}");
+    // The turn that was removed is the newest one; the one that is explained is in the history.
+    let explained = chat("/explain\n").ok().stdout;
+    assert!(explained.contains(":2"), "{explained}");
+    assert!(!explained.contains("resumed"), "{explained}");
+    chat("/undo\n/edit 1 UWORD3  and more\n").ok();
+    let shown = world.run(&["show", "k", "--json"]).ok().json();
+    let text = |n: usize| shown["messages"][n]["text"].clone();
+    assert_eq!(text(0), "UWORD3  and more");
+    assert_eq!(text(2), "two UWORD2");
+
+    assert_eq!(
+        tries("/agent claude\nx\n"),
+        "/quit, then npm install -g @anthropic-ai/claude-code"
+    );
+    assert_eq!(tries("/retry --bogus\n"), "/help");
+    assert_eq!(tries("/show 99\n"), "/show");
+    assert!(tries("/quti\n").starts_with("/help"));
+}
