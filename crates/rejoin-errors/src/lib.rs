@@ -130,10 +130,18 @@ impl From<RunnerError> for CommandError {
         match error {
             RunnerError::Hub(error) => error.into(),
             RunnerError::AgentDisabled(_) => Self::usage(text).try_this("another agent with -a"),
-            RunnerError::UnknownAgent(_) => {
+            RunnerError::UnknownAgent(typed) => {
                 let names: Vec<_> = rejoin_agents::ADAPTERS.iter().map(|a| a.name()).collect();
-                let text = format!("{text}; there are {}", names.join(", "));
-                Self::new(codes::AGENT_NOT_FOUND, text).try_this("rejoin doctor")
+                let far = |name: &&&str| strsim::damerau_levenshtein(&typed, name);
+                let near = names.iter().min_by_key(far);
+                let near = near.filter(|name| far(name) <= (typed.len() / 3).max(1));
+                let mut text = format!("{text}; there are {}", names.join(", "));
+                let mut next = "rejoin doctor".to_owned();
+                if let Some(near) = near {
+                    text = format!("{text}; did you mean `{near}`?");
+                    next = format!("the same with {near}");
+                }
+                Self::new(codes::AGENT_NOT_FOUND, text).try_this(next)
             }
             RunnerError::AgentMissing {
                 install,

@@ -52,6 +52,10 @@ impl Hub {
                 message: None,
             });
         }
+        if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) {
+            let text = format!("there is no conversation `{name}`; a message is CONV:N");
+            return Err(Error::NotFound(text));
+        }
         Err(Error::NotFound(
             match self.nearest(parsed.conversation).await? {
                 None => format!("there is no conversation `{name}`"),

@@ -34,6 +34,7 @@ mod login;
 mod logout;
 mod man;
 mod merge;
+mod misread;
 mod model_server;
 mod models;
 mod open;
@@ -340,7 +341,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os()
         .take_while(|arg| arg != "--")
         .any(|arg| arg == "--json");
-    let failure = help::misread(error);
+    let failure = misread::misread(error);
     Output { json, quiet: false }.failure(&failure);
     ExitCode::from(failure.exit)
 }

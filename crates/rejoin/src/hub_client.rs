@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::app::{App, folders};
 use crate::cli::folder_text;
+use crate::config::nearest;
 use crate::output::Output;
 use crate::output::format::Now;
 use crate::remote::{Ask, Remote, new_key};
@@ -76,11 +77,10 @@ impl HubClient<'_> {
 
     /// An agent that is known there. A daemon says so itself.
     pub(crate) fn agent(self, name: &str) -> Result<AgentName> {
-        let unknown = || {
-            CommandError::usage(format!("no agent is called `{name}`")).try_this("rejoin doctor")
-        };
-        if let Self::Local(app) = self {
-            app.runner.config.adapter(name).ok_or_else(unknown)?;
+        if let Self::Local(app) = self
+            && app.runner.config.adapter(name).is_none()
+        {
+            return Err(unknown_agent(app, name));
         }
         AgentName::new(name).map_err(|e| CommandError::usage(e.to_string()))
     }
@@ -270,6 +270,16 @@ impl HubClient<'_> {
             Self::Local(app) => Ok(app.hub().revoke_token(name).await?),
             Self::Remote(remote) => remote.tell(Ask::delete(&["api", "tokens", name])).await,
         }
+    }
+}
+
+fn unknown_agent(app: &App, name: &str) -> CommandError {
+    let known = app.runner.config.adapters().map(|agent| agent.name());
+    let text = format!("no agent is called `{name}`");
+    match nearest(name, known) {
+        Some((near, true)) => CommandError::usage(format!("{text}; did you mean `{near}`?"))
+            .try_this(format!("the same with {near}")),
+        Some((_, false)) | None => CommandError::usage(text).try_this("rejoin doctor"),
     }
 }
 

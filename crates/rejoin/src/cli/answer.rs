@@ -48,6 +48,11 @@ async fn run(hub: HubClient<'_>, args: &AnswerArgs) -> Result<u8> {
         Some((first, rest)) if !is_answer(first) => (Some(first.as_str()), rest),
         Some(_) | None => (None, &args.words[..]),
     };
+    // That nothing is open is said first, whatever the answer.
+    let only = match named {
+        None => Some(the_only_one(hub).await?),
+        Some(_) => None,
+    };
     if words.is_empty() && args.text.is_none() {
         return Err(CommandError::usage("there is no answer").try_this("rejoin answer allow"));
     }
@@ -55,10 +60,10 @@ async fn run(hub: HubClient<'_>, args: &AnswerArgs) -> Result<u8> {
         let text = format!("`{word}` is neither allow, always, deny nor a number");
         return Err(CommandError::usage(text).try_this("rejoin answer --text \"…\""));
     }
-    let turn = match named {
-        Some(name) => hub.turn(name).await?,
-        None => hub.turn(&the_only_one(hub).await?.to_string()).await?,
-    };
+    let name = only.map(|turn| turn.to_string());
+    let turn = hub
+        .turn(name.as_deref().or(named).unwrap_or_default())
+        .await?;
     let said = said(&turn, words, args.text.as_deref())?;
     match hub {
         HubClient::Local(app) => run_local(app, turn.turn_id, &said).await,

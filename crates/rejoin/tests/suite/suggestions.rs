@@ -195,3 +195,61 @@ fn a_bundle_is_named_again() {
     let done = typed(&world, command);
     assert_eq!(done.code, 0, "{done:?}");
 }
+
+/// A command of another tool, and a misspelt one, leads to the one that is meant, with its arguments.
+#[test]
+fn the_line_that_was_meant() {
+    let world = world();
+    for (args, expected) in [
+        (
+            &["reply", "fix", "the", "bug"][..],
+            "rejoin reply \"fix the bug\"",
+        ),
+        (
+            &["send", "-k", "k", "fix", "it"],
+            "rejoin send -k k \"fix it\"",
+        ),
+        (&["resume"], "rejoin reply \"…\""),
+        (&["resume", "k"], "rejoin send -c k \"…\""),
+        (&["continue", "k"], "rejoin send -c k \"…\""),
+        (&["history", "k"], "rejoin show k"),
+        (&["version"], "rejoin --version"),
+        (&["sned", "-k", "k", "hi"], "rejoin send -k k hi"),
+        (&["sned", "fix", "the bug"], "rejoin send \"fix the bug\""),
+        (&["shwo", "k"], "rejoin show k"),
+        (&["show", "k", "1"], "rejoin show k:1"),
+        (&["edit", "k", "1", "$x"], "rejoin edit k:1 '$x'"),
+    ] {
+        let done = works(&world, args, expected);
+        assert_eq!(done.code, 0, "{expected}: {done:?}");
+    }
+    assert_eq!(suggestion(&world, &["approve"]), "rejoin answer allow");
+    assert_eq!(
+        suggestion(&world, &["approve", "k"]),
+        "rejoin answer k allow"
+    );
+    assert_eq!(
+        suggestion(&world, &["send", "it's", "`x`"]),
+        r"rejoin send 'it'\''s `x`'"
+    );
+}
+
+/// The message of an error names what was meant.
+#[test]
+fn what_was_meant() {
+    let world = world();
+    for (args, expected) in [
+        (&["send", "-a", "codx", "hi"][..], "did you mean `codex`?"),
+        (
+            &["send", "--permission", "readonly", "hi"],
+            "did you mean `read-only`?",
+        ),
+        (&["edit", "1", "x"], "a message is CONV:N"),
+        (&["config"], "rejoin config needs a subcommand: "),
+        (&["answer"], "nothing waits for an answer"),
+    ] {
+        let done = world.run(args);
+        assert_ne!(done.code, 0, "{done:?}");
+        assert!(done.stderr.contains(expected), "{args:?}: {done:?}");
+    }
+}

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::{typed, world};
 
 /// Words in suggestions that stand for something of this world.
-const MEANT: [(&str, &str); 38] = [
+const MEANT: [(&str, &str); 39] = [
+    ("'{quoted}' VALUE", "default_agent demo"),
     ("rejoin {name} --help", "rejoin send --help"),
     ("KEY VALUE", "default_agent demo"),
     ("{key} VALUE", "default_agent demo"),
