@@ -218,7 +218,7 @@ fn context<'a>(s: &Situation<'a>) -> Answer<'a> {
 }
 
 /// Evidence that neither the session file nor its snapshot is left.
-pub const GONE_AND_SWEPT: &str = "not here, and its snapshot was swept";
+pub const GONE_AND_SWEPT: &str = "the session file is gone, and its snapshot was swept";
 
 fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
     with_pin(s, |facts| match (facts.session, facts.snapshot()) {
@@ -231,9 +231,8 @@ fn present<'a>(s: &Situation<'a>) -> Answer<'a> {
         (SessionFact::Missing | SessionFact::Unknown, SnapshotFact::Unreachable(why)) => {
             Answer::No(Reason::SessionMissing, Evidence::Text(why))
         }
-        (SessionFact::Missing, SnapshotFact::Expired) => {
-            Answer::No(Reason::SnapshotExpired, Evidence::Text(GONE_AND_SWEPT))
-        }
+        // The guard of the snapshot refuses.
+        (SessionFact::Missing, SnapshotFact::Expired) => Answer::Skip,
         (SessionFact::Missing, _) => {
             Answer::Ok(Evidence::Text("not here, but there is a snapshot"))
         }
@@ -345,6 +344,9 @@ fn snapshot<'a>(s: &Situation<'a>) -> Answer<'a> {
                 Reason::SnapshotDamaged,
                 Evidence::Text("the snapshot does not match its hashes"),
             ),
+            SnapshotFact::Expired if facts.session == SessionFact::Missing => {
+                Answer::No(Reason::SnapshotExpired, Evidence::Text(GONE_AND_SWEPT))
+            }
             SnapshotFact::Expired => Answer::No(
                 Reason::SnapshotExpired,
                 Evidence::Text("the snapshot was swept"),

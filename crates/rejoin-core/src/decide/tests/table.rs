@@ -121,6 +121,11 @@ impl Case {
         matches!(self.session, SessionFact::Missing | SessionFact::Unknown)
     }
 
+    /// True if neither the session file nor its snapshot is left.
+    pub(super) fn swept(&self) -> bool {
+        self.session == SessionFact::Missing && self.snapshot == Shot::Expired
+    }
+
     pub(super) fn intact(&self) -> bool {
         matches!(self.session, SessionFact::Untouched | SessionFact::Verified)
     }
@@ -204,7 +209,7 @@ table! { c:
         matches!(c.runtime, Answers::Older | Answers::OtherProduct);
     OtherProvider, Provider, if c.pinned() && c.provider.is_some() => c.provider == Some(false);
     ContextFull, Context, if c.pinned() => matches!(c.context, Some((80 | 101, 100)));
-    SessionMissing, Present, if c.pinned() => c.gone() && c.unsaved();
+    SessionMissing, Present, if c.pinned() && !c.swept() => c.gone() && c.unsaved();
     InUse, InUse, if c.pinned() => c.in_use.is_some();
     SessionDirty, Bytes, if c.pinned() && !c.gone() => !c.replaceable()
         && (c.session == SessionFact::Dirty || (c.intact() && c.pin == PinIs::Open));

@@ -81,7 +81,7 @@ impl Case<'_> {
             Reason::Compacted => format!("{agent} had shortened its session"),
             Reason::SnapshotDamaged => "the snapshot of the session is damaged".into(),
             Reason::SnapshotExpired if evidence == GONE_AND_SWEPT => {
-                format!("{agent}'s session file was deleted, and its snapshot was swept")
+                format!("{agent}'s session file is gone, and its snapshot was swept")
             }
             Reason::SnapshotExpired => "the snapshot of the session was swept".into(),
             Reason::Rejected => format!("{agent} refused its own session"),
