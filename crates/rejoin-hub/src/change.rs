@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use rejoin_core::{
     AgentName, ConversationId, EventBody, HistoryChange, MessageId, PinId, PinState, Reason,
-    ScopeValue, TurnId,
+    ScopeValue, SessionId, TurnId,
 };
 use rejoin_store::{Change as StoredChange, Conversation, Read, Tx};
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,10 @@ pub struct Affected {
     /// True if one of the agent's sessions can serve the next turn, as far as the history goes.
     pub usable: bool,
     pub was_usable: bool,
+    /// True if the next turn continues another session of the agent than before the change. That session is told
+    /// the messages that it has not seen.
+    #[serde(default)]
+    pub switches: bool,
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub reason: Option<Reason>,
     pub epoch: i64,
@@ -95,13 +99,15 @@ enum Undo {
 /// Scope of each agent that ever had a session.
 type Sight = BTreeMap<AgentName, Seeing>;
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Seeing {
     value: ScopeValue,
     /// True if the agent has a session that is not retired.
     session: bool,
     /// True if one of the agent's sessions has seen a prefix of its scope.
     usable: bool,
+    /// The usable session that has seen the most, with its last position.
+    best: Option<(i64, SessionId)>,
 }
 
 /// A change in progress.
@@ -160,6 +166,7 @@ impl Hub {
             affected.push(Affected {
                 usable,
                 was_usable: was.is_some_and(|was| was.usable),
+                switches: was.is_some_and(|was| switches(was, &now)),
                 reason: (!usable).then_some(Reason::HistoryChanged),
                 epoch: tx.binaries().epoch(c, &agent).await?,
                 agent,
@@ -214,6 +221,11 @@ async fn must_be_idle(tx: &mut Tx, c: ConversationId) -> Result<Conversation> {
     Ok(conversation)
 }
 
+fn switches(was: &Seeing, now: &Seeing) -> bool {
+    let session = |seeing: &Seeing| seeing.best.as_ref().map(|(_, session)| session.clone());
+    matches!((session(was), session(now)), (Some(was), Some(now)) if was != now)
+}
+
 async fn sight(tx: &mut Tx, conversation: &Conversation) -> Result<Sight> {
     let (c, scope) = (conversation.id, conversation.scope);
     let before = tx.history().last_seq(c).await? + 1;
@@ -224,6 +236,7 @@ async fn sight(tx: &mut Tx, conversation: &Conversation) -> Result<Sight> {
             value: state.value,
             session: false,
             usable: false,
+            best: None,
         };
         for stored in tx.pins().of(c, &agent).await? {
             let retired = matches!(stored.state, PinState::Retired(_));
@@ -234,7 +247,12 @@ async fn sight(tx: &mut Tx, conversation: &Conversation) -> Result<Sight> {
                     .value_through(c, scope, &state, seen.last_seq)
                     .await?;
                 seeing.session = true;
-                seeing.usable |= today == Some(seen.value);
+                if today == Some(seen.value) {
+                    seeing.usable = true;
+                    let this = (seen.last_seq, pin.session);
+                    let better = seeing.best.as_ref().is_none_or(|best| best.0 < this.0);
+                    seeing.best = if better { Some(this) } else { seeing.best };
+                }
             }
         }
         sight.insert(agent, seeing);

@@ -111,6 +111,10 @@ impl<'a> About<'a> {
 fn effects(affected: &[Affected]) -> Vec<Effect> {
     let effect = |one: &Affected| {
         let (mark, text) = match (one.usable, one.was_usable) {
+            (true, true) if one.switches => (
+                "resumed",
+                "goes on in an earlier session, and is told what that has not seen.".to_owned(),
+            ),
             (true, _) => (
                 "resumed",
                 "is not affected: its session continues.".to_owned(),

@@ -100,7 +100,12 @@ pub(super) fn effects(affected: &[Affected]) -> Vec<String> {
             "can resume their sessions again",
         ),
         line(
-            named(|it| it.usable && it.was_usable),
+            named(|it| it.usable && it.was_usable && it.switches),
+            "goes on in an earlier session, and is told what that has not seen",
+            "go on in earlier sessions, and are told what those have not seen",
+        ),
+        line(
+            named(|it| it.usable && it.was_usable && !it.switches),
             "is not affected",
             "are not affected",
         ),

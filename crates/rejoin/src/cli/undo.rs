@@ -1,7 +1,7 @@
 //! `rejoin undo`
 
 use clap::Args;
-use rejoin_hub::{Changed, NameKind};
+use rejoin_hub::{Changed, ConversationView, NameKind};
 
 use super::change::{doing, removed, report};
 use crate::cli::command::{Help, Run, Task};
@@ -38,15 +38,53 @@ async fn run(hub: HubClient<'_>, args: &UndoArgs) -> Result<u8> {
         .await?;
     let found = found.conversation;
     let changed = hub.undo(found.id, doing(args.dry_run)).await?;
-    report(hub.out(), &changed, &sentence(&found.handle, &changed));
+    let names = names(hub, &found, &changed).await;
+    report(
+        hub.out(),
+        &changed,
+        &sentence(&found.handle, &changed, &names),
+    );
     Ok(0)
 }
 
-fn sentence(name: &str, changed: &Changed) -> String {
+/// Returns the numbers of the messages whose text or place is restored, as people name them. After a dry run they
+/// are not in the history.
+async fn names(hub: HubClient<'_>, c: &ConversationView, changed: &Changed) -> Option<String> {
+    let all = match changed.message_id {
+        Some(edited) if changed.change == "edit" => vec![edited],
+        _ => changed.restored.clone(),
+    };
+    let mut numbers = vec![];
+    for id in [all.first()?, all.last()?] {
+        let found = hub.named(&id.to_string(), NameKind::Message).await.ok()?;
+        numbers.push(
+            found
+                .message
+                .map(|message| message.seq)
+                .filter(|n| *n > 0)?,
+        );
+    }
+    let (first, last) = (numbers.iter().min()?, numbers.iter().max()?);
+    let handle = &c.handle;
+    Some(if first == last {
+        format!("{handle}:{first}")
+    } else {
+        format!("{handle}:{first}-{last}")
+    })
+}
+
+fn sentence(name: &str, changed: &Changed, names: &Option<String>) -> String {
     let mut parts = vec![format!("{name}: {} taken back", changed.change)];
+    let named = |names: &Option<String>| match names {
+        Some(names) => format!(" ({names})"),
+        None => String::new(),
+    };
     if !changed.restored.is_empty() {
         let n = changed.restored.len() as u64;
-        parts.push(format!("{} restored", count(n, "message")));
+        let many = count(n, "message");
+        parts.push(format!("{many} restored{}", named(names)));
+    } else if let (Some(message), "edit") = (names, changed.change.as_str()) {
+        parts.push(format!("the old text of {message} restored"));
     }
     if !changed.removed.is_empty() {
         parts.push(format!("{} that had been said since", removed(changed)));

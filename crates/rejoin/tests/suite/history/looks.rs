@@ -68,9 +68,27 @@ fn changes_say_whom_they_affect() {
       demo is told again in its next turn
     ");
     insta::assert_snapshot!(clean(said(&["undo", "k"])), @r"
-    tmqx: truncate taken back, 2 messages restored
+    tmqx: truncate taken back, 2 messages restored (tmqx:3-4)
       demo can resume its session again
     ");
+    said(&["edit", "k:1", "uno"]);
+    insta::assert_snapshot!(clean(said(&["undo", "k"])), @r"
+    tmqx: edit taken back, the old text of tmqx:1 restored
+      demo can resume its session again
+    ");
+    // A turn between the change and its undo: the session before the change is continued.
+    said(&["edit", "k:1", "uno"]);
+    said(&["send", "-k", "k", "-a", "demo", "three"]);
+    insta::assert_snapshot!(clean(said(&["undo", "k"])), @r"
+    tmqx: edit taken back, the old text of tmqx:1 restored
+      demo goes on in an earlier session, and is told what that has not seen
+    ");
+    let next = said(&["explain", "k", "--next"]);
+    assert!(
+        next.contains("knows 4 messages and is told 2 more"),
+        "{next}"
+    );
+    said(&["truncate", "k:5"]);
     said(&["edit", "k:1", "uno"]);
     said(&["truncate", "k:3"]);
     let all = clean(said(&["show", "k", "--all"]));
