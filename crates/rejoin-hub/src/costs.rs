@@ -45,6 +45,8 @@ pub struct CostsQuery {
     pub by: CostsBy,
     /// Begin of the period, in microseconds since 1970. None: a week ago.
     pub since: Option<i64>,
+    /// End of the period, in microseconds since 1970; turns at that time do not count. None: now.
+    pub until: Option<i64>,
     /// The time zone of days, such as `Europe/Berlin`. None: UTC.
     pub zone: Option<String>,
 }
@@ -109,7 +111,7 @@ impl Hub {
         let now = self.clock.now();
         let since = query.since.unwrap_or(now - WEEK);
         // A turn that is accepted while this runs has a later time.
-        let until = now + 1;
+        let until = query.until.unwrap_or(now + 1);
         let zone = zone(query.zone.as_deref())?;
         let mut read = self.store.read().await?;
         let found = read.period_costs(&self.namespace, since, until).await?;
@@ -132,7 +134,7 @@ impl Hub {
         Ok(CostsView {
             by: query.by,
             since: rfc3339(since),
-            until: rfc3339(now),
+            until: rfc3339(query.until.unwrap_or(now)),
             total: total.view("total"),
             rows,
         })

@@ -172,6 +172,7 @@ impl HubClient<'_> {
                 let ask = Ask::get(&["api", "costs"])
                     .with("by", query.by.to_string())
                     .with("since", query.since.map(rejoin_hub::rfc3339))
+                    .with("until", query.until.map(rejoin_hub::rfc3339))
                     .with("zone", query.zone.clone());
                 remote.ask(ask).await
             }

@@ -19,6 +19,8 @@ pub(super) struct Period {
     by: Option<CostsBy>,
     /// Begin of the period, RFC 3339; a week ago if nothing is said.
     since: Option<String>,
+    /// End of the period, RFC 3339; now if nothing is said.
+    until: Option<String>,
     /// The time zone of days, such as `Europe/Berlin`; UTC if nothing is said.
     zone: Option<String>,
 }
@@ -36,17 +38,15 @@ pub(super) async fn costs(
     caller: Caller,
     Params(period): Params<Period>,
 ) -> Result<Json<CostsView>> {
-    let since = match period.since {
-        None => None,
-        Some(text) => {
-            let micros = rejoin_hub::micros_of(&text);
-            let unread = || Refusal::usage(format!("`since` is a time in RFC 3339, not `{text}`"));
-            Some(micros.ok_or_else(unread)?)
-        }
+    let time = |name: &str, text: Option<String>| {
+        let Some(text) = text else { return Ok(None) };
+        let unread = || Refusal::usage(format!("`{name}` is a time in RFC 3339, not `{text}`"));
+        rejoin_hub::micros_of(&text).ok_or_else(unread).map(Some)
     };
     let query = CostsQuery {
         by: period.by.unwrap_or_default(),
-        since,
+        since: time("since", period.since)?,
+        until: time("until", period.until)?,
         zone: period.zone,
     };
     Ok(Json(app.hub(&caller).costs(&query).await?))

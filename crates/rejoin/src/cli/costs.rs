@@ -1,6 +1,9 @@
 //! `rejoin costs`
 
 use clap::Args;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use rejoin_hub::{CostView, CostsBy, CostsQuery};
 
 use crate::cli::command::{Help, Run, Task};
@@ -8,7 +11,7 @@ use crate::duration;
 use crate::hub_client::HubClient;
 use crate::output::format::{count, folder, money};
 use crate::output::{Line, Tone, table};
-use rejoin_errors::Result;
+use rejoin_errors::{CommandError, Result};
 
 /// Columns of the longest bar.
 const BAR: usize = 24;
@@ -21,12 +24,15 @@ const NAME: usize = 40;
 /// unknown, because their agent reports none and no price is configured.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  rejoin costs                          the last seven days, by day\n  rejoin costs --since 30d --by agent\n  rejoin costs --by folder --json"
+    after_help = "Examples:\n  rejoin costs                          the last seven days, by day\n  rejoin costs --since 30d --by agent\n  rejoin costs --since 2026-11-01 --until 2026-11-30\n  rejoin costs --by folder --json"
 )]
 pub(crate) struct CostsArgs {
-    /// Begin of the period: a time back, e.g. 7d, 24h
-    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_back)]
-    since: i64,
+    /// Begin of the period: a time back, e.g. 7d, 24h, or a date
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_moment)]
+    since: Moment,
+    /// Last day of the period; default: today
+    #[arg(long, value_name = "DATE", value_parser = parse_day)]
+    until: Option<Date>,
     /// Sum by day, agent, folder or model
     #[arg(long, value_name = "BY", value_parser = parse_by, default_value = "day")]
     by: CostsBy,
@@ -46,6 +52,36 @@ pub(super) fn parse_back(text: &str) -> Result<i64, String> {
     duration::micros(text).ok_or_else(|| duration::EXPECTED.to_owned())
 }
 
+/// Begin of a period.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// A time back from now, in microseconds.
+    Back(i64),
+    /// The first moment of a day.
+    Day(Date),
+}
+
+fn parse_moment(text: &str) -> Result<Moment, String> {
+    match text.parse() {
+        Ok(day) => Ok(Moment::Day(day)),
+        Err(_) => parse_back(text)
+            .map(Moment::Back)
+            .map_err(|why| format!("{why}, or a date, e.g. 2026-11-12")),
+    }
+}
+
+fn parse_day(text: &str) -> Result<Date, String> {
+    let unread = |_| "a day is a date, e.g. 2026-11-12".to_owned();
+    text.parse().map_err(unread)
+}
+
+/// Returns the first moment of a day, in microseconds.
+fn begin_of(day: Date, zone: &TimeZone) -> Result<i64> {
+    let begin = day.to_zoned(zone.clone());
+    let begin = begin.map_err(|_| CommandError::usage(format!("{day} is too far away")))?;
+    Ok(begin.timestamp().as_microsecond())
+}
+
 fn parse_by(text: &str) -> Result<CostsBy, String> {
     let all = [
         CostsBy::Day,
@@ -59,10 +95,28 @@ fn parse_by(text: &str) -> Result<CostsBy, String> {
 
 async fn run(hub: HubClient<'_>, args: &CostsArgs) -> Result<u8> {
     let now = rejoin_hub::Clock.now();
-    let zone = jiff::tz::TimeZone::system();
+    let zone = TimeZone::system();
+    let since = match args.since {
+        Moment::Back(time) => now.saturating_sub(time).max(0),
+        Moment::Day(day) => begin_of(day, &zone)?.max(0),
+    };
+    let until = match args.until {
+        Some(day) => {
+            let next = day
+                .tomorrow()
+                .map_err(|e| CommandError::usage(e.to_string()))?;
+            Some(begin_of(next, &zone)?.min(now + 1))
+        }
+        None => None,
+    };
+    if until.is_some_and(|until| until <= since) {
+        let text = "the period ends before it begins";
+        return Err(CommandError::usage(text).try_this("rejoin costs --since 30d"));
+    }
     let query = CostsQuery {
         by: args.by,
-        since: Some(now.saturating_sub(args.since).max(0)),
+        since: Some(since),
+        until,
         zone: zone.iana_name().map(str::to_owned),
     };
     let (out, costs) = (hub.out(), hub.costs(&query).await?);
@@ -74,6 +128,13 @@ async fn run(hub: HubClient<'_>, args: &CostsArgs) -> Result<u8> {
         out.note("no turn ran in this period; try: rejoin costs --since 30d");
         return Ok(0);
     }
+    let day = |micros: i64| {
+        let at = Timestamp::from_microsecond(micros).unwrap_or_default();
+        at.to_zoned(zone.clone()).date().to_string()
+    };
+    let last = until.map_or(now, |until| until - 1);
+    let period = format!("{} to {}, by {}", day(since), day(last), args.by);
+    out.lines(&[Line::faint(&period)]);
     let most = costs.rows.iter().filter_map(|row| row.cost_usd);
     let most = most.fold(0.0, f64::max);
     let mut rows: Vec<Vec<Line>> = costs.rows.iter().map(|it| row(it, args.by, most)).collect();

@@ -135,6 +135,22 @@ fn the_period_bounds_the_sum() {
     );
     assert_eq!(costs(&world, &[])["total"]["turns"], 2);
 
+    // By dates, which the page names.
+    let today = month["until"].as_str().unwrap()[..10].to_owned();
+    let of_today = costs(&world, &["--since", &today]);
+    assert_eq!(of_today["total"]["turns"], 2);
+    let past = costs(&world, &["--since", "30d", "--until", days[0]]);
+    assert_eq!(
+        past["total"]["turns"], 0,
+        "the ids of the turns are of today: {past}"
+    );
+    let all = costs(&world, &["--since", "30d", "--until", &today]);
+    assert_eq!(all["total"]["turns"], 3, "{all}");
+    let page = world.run(&["costs", "--since", days[0], "--until", &today]);
+    let head = format!("{} to {today}, by day", days[0]);
+    assert_eq!(page.ok().stdout.lines().next(), Some(head.as_str()));
+    let wrong = world.run(&["costs", "--since", &today, "--until", days[0]]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
     let none = world.run(&["costs", "--since", "1ms"]).ok();
     assert!(
         none.stderr.contains("no turn ran in this period"),
