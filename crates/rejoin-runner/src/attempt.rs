@@ -116,6 +116,7 @@ impl AttemptContext<'_> {
             decided,
             &draft.composed,
             &command,
+            self.config.asks == Asks::Somebody,
         );
         if let Some(restored) = &draft.session.restored {
             record.because = Some(restored.because.clone());

@@ -18,6 +18,7 @@ pub(crate) fn record(
     decided: &Decided,
     composed: &Composed,
     command: &CommandSpec,
+    asks: bool,
 ) -> TurnRecord {
     let request = &claimed.request;
     let policy = &request.policy;
@@ -46,6 +47,7 @@ pub(crate) fn record(
             "context_threshold": policy.context_threshold, "breaker": policy.breaker,
             "model_change": policy.model_change, "after_compaction": policy.after_compaction,
             "scope": claimed.conversation.scope, "permission": request.permissions.mode,
+            "asks": asks,
         }),
         command: without_secrets(argv),
         runtime: Some(inspection.binary.facts.runtime.to_string()),

@@ -32,6 +32,7 @@ use crate::cli::proving;
 use crate::cli::report::{Reported, interrupted, report, report_view};
 use crate::cli::text_editor;
 use crate::cli::watch::leave_running;
+use crate::config::Ask;
 use crate::hub_client::HubClient;
 use crate::output::Output;
 use rejoin_errors::{CommandError, Result};
@@ -412,11 +413,28 @@ async fn report_turn(app: &App, args: &SendArgs, ended: &EndedTurn) -> Result<u8
     Ok(if view.saved == STORED { 0 } else { UNSAVED })
 }
 
+/// Note for a turn in the background that would have to ask.
+const NOBODY_ASKED: &str = "nobody is asked in the background: calls that need approval are denied; \
+     to be asked (rejoin inbox): rejoin config set questions.ask always";
+
 async fn detach(app: &App, accepted: &Accepted) -> Result<u8> {
     // Before it runs: what is printed must not depend on how far it has come.
     let view = app.hub().turn_view(accepted.turn).await?;
+    let stored = app
+        .hub()
+        .store
+        .read()
+        .await?
+        .turns()
+        .get(accepted.turn)
+        .await?;
     leave_running(app, accepted.conversation, accepted.turn)?;
     detached(app.out, &view);
+    let mode = stored.map(|turn| turn.request["envelope"]["mode"].clone());
+    let asks = mode.is_some_and(|mode| mode == PermissionMode::Ask.as_str());
+    if asks && app.config.ask != Ask::Always && !app.out.json {
+        app.out.note(NOBODY_ASKED);
+    }
     Ok(0)
 }
 

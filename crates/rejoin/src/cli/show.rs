@@ -8,16 +8,17 @@ mod walk;
 use std::path::PathBuf;
 
 use clap::Args;
-use rejoin_core::Role;
+use rejoin_core::{Reason, Role};
 use rejoin_hub::{MessageView, NameKind, PageRequest, QuestionView, TurnView, WholeView};
 
 use crate::app::Invocation;
 use crate::cli::command::{Help, Run, Task};
 use crate::cli::explain::reason_text::{Case, Tense};
 use crate::cli::explain::refusal;
+use crate::cli::verdict_line;
 use crate::hub_client::HubClient;
-use crate::output::Pages;
 use crate::output::format::{duration, money};
+use crate::output::{Line, Pages};
 use crate::portable::BundleReader;
 use page::Layout;
 use rejoin_errors::{CommandError, Result};
@@ -122,7 +123,7 @@ async fn run(at: HubClient<'_>, args: &ShowArgs) -> Result<u8> {
         return Ok(0);
     }
     let mut pages = Pages::open(out, !args.no_pager);
-    let mut layout = Layout::new(out, alone);
+    let mut layout = Layout::new(out, alone, found.messages);
     let mut first = true;
     while let Some(shown) = walk.next().await? {
         let read = if args.markdown {
@@ -177,7 +178,17 @@ fn who(message: &MessageView) -> &str {
 }
 
 /// How the turn was continued, in the words of `explain`; how it ended, if that was not well.
-fn verdict(turn: &TurnView) -> String {
+/// Leaves out the model where the line would be wider than `width`.
+fn verdict(turn: &TurnView, width: usize) -> String {
+    let whole = verdict_with(turn, turn.model.as_deref());
+    if Line::plain(&whole).width() <= width {
+        whole
+    } else {
+        verdict_with(turn, None)
+    }
+}
+
+fn verdict_with(turn: &TurnView, model: Option<&str>) -> String {
     let case = Case {
         agent: &turn.agent,
         verdict: turn.verdict.as_deref().and_then(|v| v.parse().ok()),
@@ -185,16 +196,25 @@ fn verdict(turn: &TurnView) -> String {
         sent: turn.sent,
         evidence: refusal(&turn.checks),
     };
-    let mut parts = vec![case.headline(Tense::Past)];
+    let joins = turn.reason.as_deref() == Some(Reason::NoSession.as_str());
+    let mut parts = vec![if joins {
+        verdict_line::joins(turn)
+    } else {
+        case.headline(Tense::Past)
+    }];
     if let Some(error) = &turn.error {
         parts.insert(
             0,
-            format!("{}, {}: {}", turn.status, error.class, error.message),
+            match error.class == turn.status {
+                true => format!("{}: {}", turn.status, error.message),
+                false => format!("{}, {}: {}", turn.status, error.class, error.message),
+            },
         );
     } else if turn.reply_id.is_none() {
         parts.insert(0, turn.status.clone());
     }
-    parts.extend(turn.model.clone().filter(|model| *model != turn.agent));
+    let model = model.filter(|model| *model != turn.agent);
+    parts.extend(model.map(str::to_owned));
     parts.extend(turn.cost_usd.map(|cost| money(Some(cost))));
     parts.push(duration(turn.duration_ms));
     parts.join(" · ")

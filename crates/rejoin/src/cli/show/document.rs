@@ -48,7 +48,7 @@ pub(super) fn messages(shown: &Shown) -> String {
             message.text.trim_end()
         );
         if let Some(turn) = verdict_below(shown, message) {
-            let _ = write!(page, "\n> {}\n", safe(&verdict(turn)));
+            let _ = write!(page, "\n> {}\n", safe(&verdict(turn, usize::MAX)));
         }
     }
     page

@@ -1,7 +1,9 @@
 //! A conversation for the eyes: numbered messages, verdicts in the margin.
 
+use std::fmt::Write as _;
+
 use rejoin_core::{MessageState, Role, ToolNote};
-use rejoin_hub::MessageView;
+use rejoin_hub::{MessageView, TurnView};
 
 use super::{Shown, asked_below, verdict, verdict_below, who};
 use crate::cli::list::state;
@@ -27,13 +29,15 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// `alone`: one message is shown, without the head of its conversation.
-    pub(super) fn new(out: Output, alone: bool) -> Self {
+    /// `alone`: one message is shown, without the head of its conversation. `all`: number of messages of the
+    /// conversation.
+    pub(super) fn new(out: Output, alone: bool, all: i64) -> Self {
         let view = View {
             width: out.width(),
             screen: out.screen(),
             now: HubClient::now(),
             alone,
+            all: usize::try_from(all).unwrap_or_default(),
         };
         Self { view, begun: false }
     }
@@ -60,6 +64,7 @@ struct View {
     screen: bool,
     now: Now,
     alone: bool,
+    all: usize,
 }
 
 impl View {
@@ -85,7 +90,11 @@ impl View {
             .unwrap_or_else(|| left.clone().with(Tone::Plain, "  ").then(right.clone()));
         let mut facts = vec![c.agent.clone(), folder(&c.workdir), c.permission.clone()];
         facts.extend(c.key.as_ref().map(|key| format!("key {key}")));
-        facts.push(count(total as u64, "message"));
+        facts.push(if total < self.all {
+            format!("{total} of {}", count(self.all as u64, "message"))
+        } else {
+            count(total as u64, "message")
+        });
         facts.push(format!("since {}", self.now.moment(&c.created_at)));
         let second = Line::faint(&facts.join(" · "));
         vec![
@@ -117,7 +126,10 @@ impl View {
         }
         if let Some(turn) = verdict_below(shown, message) {
             lines.extend(turn.partial_text.iter().flat_map(|text| self.partial(text)));
-            lines.push(self.margin("", &verdict(turn)));
+            lines.extend(self.denied(turn));
+            let room = if self.screen { self.width } else { usize::MAX };
+            let room = room.saturating_sub(MARGIN.len() + "│ ".chars().count());
+            lines.push(self.margin("", &verdict(turn, room)));
         }
         for (turn, question) in asked_below(shown, message) {
             lines.push(self.margin("asks", &in_short(&turn.agent, question)));
@@ -193,6 +205,31 @@ impl View {
         let head = self.margin("not finished", "");
         let lines = lines.into_iter().map(|line| margin.clone().then(line));
         std::iter::once(head).chain(lines).collect()
+    }
+
+    /// Tool calls that were not allowed: `denied: Write out.txt (nobody could be asked)`.
+    fn denied(&self, turn: &TurnView) -> Vec<Line> {
+        let calls = turn.denied.as_array().map(Vec::as_slice);
+        let calls = calls.unwrap_or_default().iter().map(|call| {
+            let input = call["input"].as_str().unwrap_or_default();
+            let what = one_line(&format!("{} {}", call["tool"].as_str()?, input), 60);
+            Some(what.trim_end().to_owned())
+        });
+        let mut calls: Vec<String> = calls.flatten().collect();
+        calls.dedup();
+        if calls.is_empty() {
+            return vec![];
+        }
+        let more = calls.len().saturating_sub(LEDGER);
+        calls.truncate(LEDGER);
+        let mut text = calls.join("; ");
+        if more > 0 {
+            let _ = write!(text, "; {more} more");
+        }
+        if turn.policy["permission"] == "ask" && turn.policy["asks"] == false {
+            text.push_str(" (nobody could be asked)");
+        }
+        vec![self.margin("denied", &text)]
     }
 
     fn margin(&self, label: &str, text: &str) -> Line {

@@ -137,6 +137,7 @@ fn a_turn_and_its_explanation() {
       "parent_turn_id": null,
       "policy": {
         "after_compaction": "resume",
+        "asks": false,
         "breaker": 2,
         "context_threshold": 0.8,
         "model_change": "resume",
@@ -220,6 +221,7 @@ fn a_turn_that_was_told_everything() {
       "parent_turn_id": null,
       "policy": {
         "after_compaction": "resume",
+        "asks": false,
         "breaker": 2,
         "context_threshold": 0.8,
         "model_change": "resume",

@@ -51,7 +51,7 @@ fn every_message_and_turn_is_shown_once() {
     assert_eq!(text.matches("│ resumed").count(), 130);
     let text = world.run(&["show", "long:31-210"]).ok().stdout;
     assert!(
-        text.lines().nth(1).unwrap().contains("180 messages"),
+        text.lines().nth(1).unwrap().contains("180 of 260 messages"),
         "{text}"
     );
     let document = world.run(&["show", "long", "--markdown"]).ok().stdout;

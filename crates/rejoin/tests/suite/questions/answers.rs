@@ -155,8 +155,45 @@ fn without_a_person_it_is_denied_at_once() {
         let text = turn["text"].as_str().unwrap();
         assert!(text.starts_with("You said no (nobody is there"), "{text}");
         assert_eq!(turn["denied"].as_array().unwrap().len(), 1, "{turn}");
+        let page = world.run(&["show", "last"]).ok().stdout;
+        assert!(page.contains("│ denied: "), "{page}");
     }
     quiet(&world);
+}
+
+/// A turn in the background that may ask asks nobody, which is said when it is sent and when it is shown.
+#[test]
+fn in_the_background_nobody_is_asked_by_default() {
+    let mut world = demo();
+    world.set("REJOIN_QUESTIONS_ASK", "terminal");
+    let detach = [
+        "send",
+        "-k",
+        "k",
+        "-a",
+        "demo",
+        "--detach",
+        "--permission",
+        "ask",
+        "approve: rm",
+    ];
+    let done = world.run(&detach).ok();
+    assert!(
+        done.stderr.contains("config set questions.ask always"),
+        "{done:?}"
+    );
+    world.run(&["wait", "k"]).ok();
+    let page = world.run(&["show", "k"]).ok().stdout;
+    assert!(page.contains(" (nobody could be asked)"), "{page}");
+    world.set("REJOIN_QUESTIONS_ASK", "always");
+    let done = world.run(&detach).ok();
+    assert!(!done.stderr.contains("nobody"), "{done:?}");
+    assert_eq!(world.run(&["wait", "k"]).code, 7);
+    answer(&world, &["k", "deny"]).ok();
+    world.run(&["wait", "k"]).ok();
+    let page = world.run(&["show", "k", "-n", "2"]).ok().stdout;
+    assert!(page.contains(" · 2 of 4 messages · "), "{page}");
+    assert!(!page.contains("nobody could"), "{page}");
 }
 
 /// the turn after a question is told that it was dealt with, and no other turn is.
