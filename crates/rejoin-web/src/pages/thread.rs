@@ -295,6 +295,17 @@ fn unanswered(
 /// Returns the mark and words of a verdict.
 pub(super) fn chip(turn: &TurnView) -> Option<Chip> {
     let verdict = turn.verdict.clone();
+    if joins(turn) && turn.status == "succeeded" {
+        let (told, left_out) = (turn.sent.transcribed, turn.sent.left_out);
+        let messages = |n: u64| if n == 1 { "message" } else { "messages" };
+        let all = told + left_out;
+        let words = match left_out {
+            0 => format!("joined, told all {told} {}", messages(told)),
+            _ => format!("joined, told {told} of {all} {}", messages(all)),
+        };
+        let mark = "started".to_owned();
+        return Some(Chip { mark, words });
+    }
     let said = first(&turn.summary);
     let mark = match turn.status.as_str() {
         "failed" | "lost" | "cancelled" => "failed".to_owned(),
@@ -327,11 +338,18 @@ pub(super) fn chip(turn: &TurnView) -> Option<Chip> {
     })
 }
 
+/// Returns true for the first turn of an agent in a conversation that others began. It is no loss, so its mark is
+/// neutral.
+fn joins(turn: &TurnView) -> bool {
+    turn.verdict.as_deref() == Some("reseeded") && turn.reason.as_deref() == Some("no_session")
+}
+
 /// Returns the words of a verdict while its turn runs.
 fn words_of(turn: &TurnView, verdict: &str) -> String {
     let caught_up = turn.sent.caught_up;
     match (verdict, &turn.reason) {
         ("resumed" | "live", _) if caught_up > 0 => format!("{verdict}, caught up on {caught_up}"),
+        ("reseeded", _) if joins(turn) => "joined".to_owned(),
         ("reseeded", Some(reason)) => format!("reseeded: {}", reason.replace('_', " ")),
         _ => verdict.to_owned(),
     }

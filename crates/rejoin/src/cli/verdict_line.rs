@@ -43,8 +43,8 @@ fn failed(view: &TurnView) -> CommandError {
     }
 }
 
-/// Formats `VERDICT · COST · TIME · AGENT MODEL · REF[ · NOTE]`. Leaves out the model where the
-/// line would be wider than `width`.
+/// Formats `VERDICT · COST · TIME · AGENT MODEL · REF[ · NOTE]`. Leaves out the model, then the
+/// command to explain, where the line would be wider than `width`.
 fn succeeded(view: &TurnView, width: usize) -> String {
     let parts: Vec<&str> = view.summary.split(" · ").collect();
     let reference = parts.iter().position(|part| *part == view.handle);
@@ -54,6 +54,7 @@ fn succeeded(view: &TurnView, width: usize) -> String {
     let price = cost.map_or("cost unknown", |at| parts[at]);
     let price = price.split(" (fresh").next().unwrap_or(price);
     let notes = cost.and_then(|at| parts.get(at + 2..)).unwrap_or_default();
+    let notes: Vec<&str> = notes.to_vec();
     let joined = view.reason.as_deref() == Some(Reason::NoSession.as_str());
     let verdict = if joined {
         joins(view)
@@ -62,12 +63,9 @@ fn succeeded(view: &TurnView, width: usize) -> String {
         words.join(", ").trim_start_matches("rejoin: ").to_owned()
     };
     let took = duration(view.duration_ms);
-    let line = |agent: &str| {
+    let line = |agent: &str, notes: &[&str]| {
         let mut line = format!("{verdict} · {price} · {took} · {agent} · {}", view.handle);
-        for note in notes
-            .iter()
-            .filter(|note| !joined || !note.starts_with("rejoin explain"))
-        {
+        for note in notes.iter().filter(|note| !joined || !explains(note)) {
             line.push_str(" · ");
             line.push_str(&suggestion(note));
         }
@@ -78,12 +76,28 @@ fn succeeded(view: &TurnView, width: usize) -> String {
         .strip_prefix(&format!("{}-", view.agent))
         .unwrap_or(model);
     let model = if model == view.agent { "" } else { model };
-    let whole = line(format!("{} {model}", view.agent).trim_end());
-    if Line::plain(&whole).width() <= width {
-        whole
-    } else {
-        line(&view.agent)
+    let fits = |line: &String| Line::plain(line).width() <= width;
+    let whole = line(format!("{} {model}", view.agent).trim_end(), &notes);
+    if fits(&whole) {
+        return whole;
     }
+    let short = line(&view.agent, &notes);
+    // The command to explain is the least; every other note stays, on a second row if it must.
+    let told: Vec<&str> = notes
+        .iter()
+        .copied()
+        .filter(|note| !explains(note))
+        .collect();
+    let shorter = line(&view.agent, &told);
+    if fits(&short) || !fits(&shorter) {
+        short
+    } else {
+        shorter
+    }
+}
+
+fn explains(note: &str) -> bool {
+    note.starts_with("rejoin explain")
 }
 
 /// `joined: codex was told all 2 messages`

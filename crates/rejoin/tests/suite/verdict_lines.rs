@@ -53,6 +53,19 @@ fn a_verdict_is_one_row() {
         "{explained}"
     );
     assert!(!explained.contains("FAIL"), "{explained}");
+    let shown = world.run(&["show", "k"]).ok().stdout;
+    assert!(
+        shown.contains("│ joined: codex was told all 4 messages · "),
+        "{shown}"
+    );
+    // The cost and the time of each turn are on the row, whatever the width.
+    for row in terminal
+        .run("rejoin show k --no-pager")
+        .lines()
+        .filter(|row| row.contains("│ "))
+    {
+        assert!(row.ends_with('s') && row.len() <= 84, "{row}");
+    }
     assert!(explained.contains("  -     session"), "{explained}");
 
     // The summary is the contract: in a pipe it stays as it is.
