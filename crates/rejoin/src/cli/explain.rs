@@ -274,6 +274,7 @@ fn headline(turn: &Known, view: &TurnView) -> Line {
     let class = view
         .error
         .as_ref()
+        .filter(|e| e.class != view.status)
         .map(|e| format!(" ({})", e.class))
         .unwrap_or_default();
     match turn.status {

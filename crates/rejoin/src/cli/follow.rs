@@ -4,6 +4,7 @@
 pub(super) mod local;
 pub(super) mod remote;
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use rejoin_core::AnswerRequest;
@@ -118,7 +119,9 @@ async fn follow<F: TurnFeed>(
                         return Ok(Followed { end: End::Left(code), signal: None });
                     }
                     signal = Some(code);
-                    out.note("cancelling…");
+                    // The terminal shows `^C` where the cursor is.
+                    let own_line = std::io::stderr().is_terminal();
+                    out.note(if own_line { "\ncancelling…" } else { "cancelling…" });
                     feed.cancel().await?;
                     continue;
                 }

@@ -104,6 +104,8 @@ fn a_turn_is_cancelled_by_another_command() {
     let show = world.run(&["show", "k", "--json"]).ok().json();
     assert_eq!(show["messages"].as_array().unwrap().len(), 1);
     assert_eq!(show["messages"][0]["state"], "unanswered");
+    let explained = world.run(&["explain", "k"]).ok().stdout;
+    assert!(explained.contains("cancelled; it was"), "{explained}");
     let late = world.run(&["cancel", "k"]);
     assert_eq!(late.code, 4, "{late:?}");
 }

@@ -104,6 +104,7 @@ fn holds_a_conversation_of_ten_turns_with_two_agents() {
     terminal.keys(&format!("#s:slow {LONG} UWORD5"));
     terminal.wait_until(|screen| screen.contains("This answer"));
     terminal.press(&["C-c"]);
+    terminal.wait_until(|screen| screen.contains("\ncancelling…\n"));
     let fifth = turn(&world, &terminal, 5);
     assert_eq!(fifth["status"], "cancelled");
     // Shown, and told to no agent.

@@ -86,10 +86,10 @@ fn one_that_was_given_up() {
         "update snapshots set manifest = null, expired_at = 1, expired_why = 'older than 30d'",
         |story| {
             story.reseeds("snapshot_expired", &[]);
-            let page = story.world.run(&["explain", "k"]).ok().stdout;
+            let page = story.world.run(&["explain", "k:6"]).ok().stdout;
             let why = "session file is gone, and its snapshot was swept";
             assert!(page.contains(why), "{page}");
-            let raw = story.world.run(&["explain", "k", "--raw"]).ok().stdout;
+            let raw = story.world.run(&["explain", "k:6", "--raw"]).ok().stdout;
             assert!(!raw.contains("but there is a snapshot"), "{raw}");
         },
     );
