@@ -4,6 +4,7 @@ mod change;
 
 use std::path::Path;
 
+use rejoin_agents::Adapter;
 use rejoin_core::{AgentName, ConversationId, TurnId};
 use rejoin_hub::{
     CostsQuery, CostsView, ExplainView, HitsView, InboxDocument, LinkView, ListQuery, ListView,
@@ -275,7 +276,7 @@ impl HubClient<'_> {
 }
 
 fn unknown_agent(app: &App, name: &str) -> CommandError {
-    let known = app.runner.config.adapters().map(|agent| agent.name());
+    let known = app.runner.config.adapters().map(<dyn Adapter>::name);
     let text = format!("no agent is called `{name}`");
     match nearest(name, known) {
         Some((near, true)) => CommandError::usage(format!("{text}; did you mean `{near}`?"))

@@ -205,9 +205,10 @@ fn verdict_with(turn: &TurnView, model: Option<&str>) -> String {
     if let Some(error) = &turn.error {
         parts.insert(
             0,
-            match error.class == turn.status {
-                true => format!("{}: {}", turn.status, error.message),
-                false => format!("{}, {}: {}", turn.status, error.class, error.message),
+            if error.class == turn.status {
+                format!("{}: {}", turn.status, error.message)
+            } else {
+                format!("{}, {}: {}", turn.status, error.class, error.message)
             },
         );
     } else if turn.reply_id.is_none() {

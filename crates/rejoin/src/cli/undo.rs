@@ -42,7 +42,7 @@ async fn run(hub: HubClient<'_>, args: &UndoArgs) -> Result<u8> {
     report(
         hub.out(),
         &changed,
-        &sentence(&found.handle, &changed, &names),
+        &sentence(&found.handle, &changed, names.as_deref()),
     );
     Ok(0)
 }
@@ -73,16 +73,13 @@ async fn names(hub: HubClient<'_>, c: &ConversationView, changed: &Changed) -> O
     })
 }
 
-fn sentence(name: &str, changed: &Changed, names: &Option<String>) -> String {
+fn sentence(name: &str, changed: &Changed, names: Option<&str>) -> String {
     let mut parts = vec![format!("{name}: {} taken back", changed.change)];
-    let named = |names: &Option<String>| match names {
-        Some(names) => format!(" ({names})"),
-        None => String::new(),
-    };
+    let named = names.map_or(String::new(), |names| format!(" ({names})"));
     if !changed.restored.is_empty() {
         let n = changed.restored.len() as u64;
         let many = count(n, "message");
-        parts.push(format!("{many} restored{}", named(names)));
+        parts.push(format!("{many} restored{named}"));
     } else if let (Some(message), "edit") = (names, changed.change.as_str()) {
         parts.push(format!("the old text of {message} restored"));
     }
