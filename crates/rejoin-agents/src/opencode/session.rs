@@ -77,11 +77,11 @@ pub(super) const READY: &[&str] = &[
         from session s) as narrowed
     where session.id = narrowed.id and session.permission is not null
         and session.permission is not narrowed.rules",
-    r#"
+    r"
     update part set data = json_object('type', 'text', 'synthetic', json('true'),
         'text', 'The following tool was executed by the user')
     where (data like '%subtask%' or data like '%\u%') and exists (
-        select 1 from json_each(part.data) where value = 'subtask' and key <> 'text')"#,
+        select 1 from json_each(part.data) where value = 'subtask' and key <> 'text')",
 ];
 
 /// Parts that are no conversation: accounts, whose server sends a configuration with plugins;

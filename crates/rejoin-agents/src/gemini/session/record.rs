@@ -71,11 +71,7 @@ pub(in crate::gemini) fn refuses(line: &[u8]) -> Option<&'static str> {
         return None;
     }
     let value: Value = serde_json::from_slice(line).ok()?;
-    let none = |folders: &Value| match folders {
-        Value::Null => true,
-        Value::Array(folders) => folders.is_empty(),
-        _ => false,
-    };
+    let none = |folders: &Value| folders.is_null() || *folders == Value::Array(vec![]);
     let all = [&value["directories"], &value["$set"]["directories"]];
     (!all.into_iter().all(none)).then_some("it names other folders to work in")
 }
