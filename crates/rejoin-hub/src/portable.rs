@@ -127,6 +127,11 @@ impl Hub {
             None => ImportResult::Imported,
             Some((ours, here)) => self.compare(ours, here, &contents).await?,
         };
+        // New messages reach the agent with the permissions of the existing conversation.
+        let continued = here.as_ref().filter(|_| came == ImportResult::TakenOver);
+        if let Some((ours, _)) = continued {
+            self.may_have(ours)?;
+        }
         let copy = match came {
             ImportResult::Copied => Some(IdMapping {
                 conversation: self.clock.conversation_id()?,
@@ -144,7 +149,7 @@ impl Hub {
         let own_key = contents.key.clone().filter(|_| copy.is_none());
         let arrival = ImportParams {
             namespace: self.namespace.to_string(),
-            over: here.as_ref().map(|(_, here)| *here),
+            over: here.map(|(ours, here)| (here, ours.permission, ours.settings)),
             copy,
             key: options.key.clone().or(own_key),
             workdir: options.workdir.clone(),

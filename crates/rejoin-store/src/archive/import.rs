@@ -3,7 +3,7 @@
 mod permissions;
 mod rows;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 
 use rejoin_core::{
@@ -16,6 +16,7 @@ use super::frames::{ArchiveReader, Kind};
 use super::rows::ConversationRow;
 use super::{ArchiveError, BadArchive, damaged};
 use crate::connections::Tx;
+use crate::conversations::AgentSettings;
 use crate::db::{rows, topic, vals};
 use crate::error::Error;
 use crate::vault::Vault;
@@ -28,9 +29,9 @@ const BATCH: usize = 4 * 1024 * 1024;
 /// Parameters of an import.
 #[derive(Debug, Clone)]
 pub struct ImportParams {
-    /// State of the existing conversation that the archive replaces. `None`: it does not exist
-    /// here.
-    pub over: Option<HistoryEnd>,
+    /// State of the existing conversation that the archive replaces, with the permissions that the caller
+    /// was compared with. The import fails if they differ. `None`: it does not exist here.
+    pub over: Option<(HistoryEnd, PermissionMode, BTreeMap<String, AgentSettings>)>,
     /// Set to import a copy under other ids.
     pub copy: Option<IdMapping>,
     /// Namespace of the imported conversation.
@@ -211,7 +212,7 @@ impl Putting<'_> {
 
     async fn conversation(&mut self, row: &ConversationRow) -> Result<()> {
         let here = self.tx.conversations().get(self.c).await?;
-        let Some(over) = self.arrival.over else {
+        let Some((end, permission, settings)) = &self.arrival.over else {
             if here.is_some() {
                 return Err(faster());
             }
@@ -221,7 +222,10 @@ impl Putting<'_> {
         if self.tx.turns().is_busy(self.c).await? || ours.opened_by.is_some() {
             return Err(faster());
         }
-        if self.tx.imports().history_end(self.c).await? != over {
+        if self.tx.imports().history_end(self.c).await? != *end
+            || ours.permission != *permission
+            || ours.settings != *settings
+        {
             return Err(faster());
         }
         // Permissions and folder are those of the existing conversation.

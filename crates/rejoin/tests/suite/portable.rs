@@ -4,7 +4,7 @@ mod bundle;
 mod elsewhere;
 mod envelope;
 mod forks;
-mod hostile;
+pub(super) mod hostile;
 pub(super) mod killed;
 mod narrowed;
 mod recipes;

@@ -13,9 +13,9 @@ use super::{REJOIN, demo, export, import, path, seen};
 const END: usize = 37;
 const MAGIC: &[u8] = b"rejoin archive 1\n";
 
-pub(super) struct Frame(pub(super) u8, pub(super) Vec<u8>);
+pub(in crate::suite) struct Frame(pub(in crate::suite) u8, pub(in crate::suite) Vec<u8>);
 
-pub(super) fn frames(archive: &[u8]) -> Vec<Frame> {
+pub(in crate::suite) fn frames(archive: &[u8]) -> Vec<Frame> {
     let mut rest = &archive[MAGIC.len()..archive.len() - END];
     let mut frames = vec![];
     while !rest.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn frames(archive: &[u8]) -> Vec<Frame> {
     frames
 }
 
-pub(super) fn archive(frames: &[Frame]) -> Vec<u8> {
+pub(in crate::suite) fn archive(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     for Frame(kind, content) in frames {
         bytes.push(*kind);
@@ -46,7 +46,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// The first row of that kind, otherwise.
-pub(super) fn with(whole: &[u8], kind: u8, edit: impl Fn(&mut Value)) -> Vec<u8> {
+pub(in crate::suite) fn with(whole: &[u8], kind: u8, edit: impl Fn(&mut Value)) -> Vec<u8> {
     let mut all = frames(whole);
     let frame = all.iter_mut().find(|f| f.0 == kind).unwrap();
     let mut row: Value = serde_json::from_slice(&frame.1).unwrap();

@@ -6,6 +6,7 @@ use rejoin_testkit::{Answer, Daemon, World};
 use serde_json::{Value, json};
 
 use super::{demo, here};
+use crate::suite::portable::hostile::{self, Frame, frames};
 
 /// Sends a file as the body of a request.
 fn upload(daemon: &Daemon, path: &str, header: &str, file: &[u8]) -> Answer {
@@ -197,4 +198,137 @@ fn documents_are_for_reading() {
     );
     let kept: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!(kept, document);
+}
+
+/// An archive with one more message, of a user, at the end.
+fn longer(whole: &[u8], edit: impl Fn(u8, &mut Value)) -> Vec<u8> {
+    let mut all = vec![];
+    let mut last = Value::Null;
+    let mut put = false;
+    for Frame(kind, content) in frames(whole) {
+        if kind != b'M' && last != Value::Null && !put {
+            let mut more = last.clone();
+            let id = more["id"].as_str().unwrap().to_owned();
+            more["id"] = format!("{}{:012x}", &id[..24], 7).into();
+            more["seq"] = json!(last["seq"].as_i64().unwrap() + 1);
+            more["role"] = "user".into();
+            more["agent"] = Value::Null;
+            more["text"] = "injected".into();
+            more["turn"] = Value::Null;
+            all.push(Frame(b'M', serde_json::to_vec(&more).unwrap()));
+            put = true;
+        }
+        let row = serde_json::from_slice::<Value>(&content);
+        let content = match row {
+            Ok(mut row) => {
+                if kind == b'M' {
+                    last = row.clone();
+                }
+                if kind == b'N' {
+                    row["messages"] = json!(row["messages"].as_i64().unwrap() + 1);
+                }
+                edit(kind, &mut row);
+                serde_json::to_vec(&row).unwrap()
+            }
+            Err(_) => content,
+        };
+        all.push(Frame(kind, content));
+    }
+    hostile::archive(&all)
+}
+
+/// An import that continues a conversation is a message to it: the ceiling holds.
+#[test]
+fn a_conversation_above_the_ceiling_is_not_continued_by_an_import() {
+    let world = demo();
+    let daemon = world.serve(&[]);
+    let token = |name: &str, most: &str| {
+        let args = ["token", "create", name, "--max-permission", most, "--json"];
+        let made = world.run(&args).ok().json();
+        format!("Authorization: Bearer {}", made["token"].as_str().unwrap())
+    };
+    let (low, edit) = (token("low", "read-only"), token("edit", "edit"));
+    let path = format!("/api/import?workdir={}", world.work().to_str().unwrap());
+    daemon.say("k", "one", &[here(&world), ("permission", json!("full"))]);
+    let older = fetched(&daemon, "/api/conversations/k/export");
+    daemon.say("k", "two", &[]);
+    let whole = fetched(&daemon, "/api/conversations/k/export");
+    let seen = || daemon.get("/api/conversations/k").ok();
+    let before = seen();
+    let unchanged = |_: u8, _: &mut Value| ();
+    // Every way in which an archive could change a conversation that it continues.
+    let renamed = |kind: u8, row: &mut Value| {
+        if kind == b'C' {
+            row["title"] = "another".into();
+        }
+    };
+    let removed = |kind: u8, row: &mut Value| {
+        if kind == b'M' && row["seq"] == 1 {
+            row["removed_at"] = json!(1);
+        }
+    };
+    let reworded = |kind: u8, row: &mut Value| {
+        if kind == b'M' && row["seq"] == 1 {
+            row["text"] = "reworded".into();
+            row["edited"] = json!(true);
+        }
+    };
+    let restated = |kind: u8, row: &mut Value| {
+        if kind == b'T' {
+            row["status"] = "failed".into();
+        }
+    };
+    let longer_ones = [
+        ("added", longer(&whole, unchanged)),
+        ("renamed", longer(&whole, renamed)),
+        ("removed", longer(&whole, removed)),
+        ("reworded", longer(&whole, reworded)),
+        ("restated", longer(&whole, restated)),
+    ];
+    for (what, file) in &longer_ones {
+        for token in [&low, &edit] {
+            let refused = upload(&daemon, &path, token, file);
+            let diverges = refused.status == 409 && *what != "added" && *what != "renamed";
+            assert!(refused.status == 403 || diverges, "{what}: {refused:?}");
+            if refused.status == 403 {
+                let text = refused.json()["detail"].to_string();
+                assert!(text.contains("a conversation like this needs"), "{text}");
+            }
+            assert_eq!(seen(), before, "{what}");
+        }
+    }
+    // The same messages in other words, or fewer of them, change nothing for anybody.
+    for (file, outcomes) in [
+        (hostile::with(&whole, b'C', |c| renamed(b'C', c)), "same"),
+        (older, "behind"),
+    ] {
+        let answer = upload(&daemon, &path, &low, &file).ok();
+        assert_eq!(answer["outcome"], outcomes);
+        assert_eq!(seen(), before);
+    }
+    let edited = hostile::with(&whole, b'M', |m| reworded(b'M', m));
+    assert_eq!(upload(&daemon, &path, &low, &edited).status, 409);
+    assert_eq!(seen(), before);
+    // A copy is a conversation of the caller's own.
+    let copy = format!("{path}&as_copy=true&key=copy");
+    let copied = upload(&daemon, &copy, &low, &longer_ones[0].1).ok();
+    assert_eq!(copied["permission"], "read-only");
+    // Who may send messages to it may also continue it.
+    let taken = upload(&daemon, &path, &bearer(&daemon), &longer_ones[0].1).ok();
+    assert_eq!(taken["outcome"], "taken_over");
+    // A list of tools needs as much as a mode.
+    daemon.say("t", "one", &[here(&world)]);
+    let tools = json!({"agents": {"claude": {"tools": ["shell"]}}});
+    let header = bearer(&daemon);
+    let changed = daemon.call("PATCH", "/api/conversations/t", &[&header], Some(&tools));
+    changed.ok();
+    let whole = fetched(&daemon, "/api/conversations/t/export");
+    let refused = upload(&daemon, &path, &edit, &longer(&whole, unchanged));
+    assert_eq!(refused.status, 403, "{refused:?}");
+    // One within the ceiling is continued.
+    daemon.say("e", "one", &[here(&world)]);
+    let whole = fetched(&daemon, "/api/conversations/e/export");
+    let taken = upload(&daemon, &path, &edit, &longer(&whole, unchanged)).ok();
+    assert_eq!(taken["outcome"], "taken_over");
+    assert_eq!(upload(&daemon, &path, &low, &whole).status, 200);
 }
