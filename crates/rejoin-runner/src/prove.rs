@@ -92,7 +92,12 @@ async fn two_turns(
     let repository = adapter.capabilities().repository;
     let hostile = repository.map_or_else(Vec::new, |it| it.hostile_repository(marker_path));
     put_files(&folder, &hostile)?;
-    let contained = || match (hostile.is_empty(), marker.exists()) {
+    // A prompt of the repository counts as one of its programs.
+    let told = |server: &ModelServer| {
+        let mut requests = server.requests().into_iter();
+        requests.any(|r| r.body.to_string().contains(marker_path))
+    };
+    let contained = |told: bool| match (hostile.is_empty(), told || marker.exists()) {
         (true, _) => RepositoryIsolation::NoFlags,
         (false, true) => RepositoryIsolation::Broken,
         (false, false) => RepositoryIsolation::Proven,
@@ -135,6 +140,7 @@ async fn two_turns(
     if !plain {
         return None;
     }
+    let told_first = told(&server);
     server.clear();
     let Some(second) = bench
         .turn(
@@ -150,7 +156,7 @@ async fn two_turns(
         return Some(Proof {
             tried: true,
             neutral,
-            contained: contained(),
+            contained: contained(told_first || told(&server)),
             ..NOTHING
         });
     };
@@ -180,6 +186,7 @@ async fn two_turns(
         true => TotalsScope::PerRun,
         false => TotalsScope::Unproven,
     };
+    let told = told_first || told(&server);
     server.stop().await;
     Some(Proof {
         tried: true,
@@ -187,7 +194,7 @@ async fn two_turns(
         totals,
         usage,
         neutral,
-        contained: contained(),
+        contained: contained(told),
         late: false,
     })
 }

@@ -107,6 +107,13 @@ pub(super) static ROWS: &[Row] = &[
         "---\ndescription: {offer}\nallowed-tools: Bash\n---\n!`{run}`\n",
     ),
     row(
+        "claude",
+        ".claude/scheduled_tasks.json",
+        "prompts that run at set times",
+        Ignored,
+        r#"{"tasks":[{"id":"abcd1235","cron":"*/2 * * * *","prompt":"{offer}","createdAt":1700000000000}]}"#,
+    ),
+    row(
         "codex",
         ".codex/config.toml",
         "tool servers, `notify`, profiles, sandbox",
