@@ -70,6 +70,7 @@ mod progress;
 mod questions;
 mod request;
 mod resolve;
+mod restrict;
 mod row;
 mod schedules;
 mod search;

@@ -126,6 +126,14 @@ topic! {
 }
 
 impl Turns<'_, Tx> {
+    /// Replaces the options of a turn that has not ended.
+    pub async fn set_request(&mut self, turn: TurnId, request: &Value) -> Result<()> {
+        let sql = "update turns set request = $2
+            where id = $1 and status in ('queued', 'running', 'waiting')";
+        let values = vals![turn.uuid(), request.to_string()];
+        self.0.must(sql, values, "the turn has ended").await
+    }
+
     pub async fn add(&mut self, new: &NewTurn<'_>) -> Result<()> {
         let sql = "insert into turns (id, conversation_id, message_id, agent, status, request, client_key, fence, cancel, record, denied, saved, machine, summary, created_at, holder, started_at, namespace)
             values ($1, $2, $3, $4, $5, $6, $7, $8, 0, '{}', '[]', 'local_only', $9, '', $10, $11, $12,

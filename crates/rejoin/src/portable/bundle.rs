@@ -2,11 +2,12 @@
 //! store of its own beside the file, so that nothing is lost whenever this is killed; whoever comes
 //! next goes on with that store.
 
+mod ownership;
 mod place;
 
 use std::path::{Path, PathBuf};
 
-use rejoin_core::{ConversationId, TurnId, hex};
+use rejoin_core::{ConversationId, PermissionMode, TurnId, hex};
 use rejoin_hub::{IfBusy, ImportOptions, ImportResult, fault};
 use rejoin_store::{Exported, Generation, ListFilter, SnapshotSelection};
 
@@ -38,12 +39,21 @@ struct Stamp {
 }
 
 impl Bundle {
+    /// Opens a bundle. `permission`: that of the command, which also limits the messages of an earlier run;
+    /// none: as configured.
     pub(crate) async fn open(
         invocation: &Invocation,
         file: &Path,
         if_busy: IfBusy,
+        permission: Option<PermissionMode>,
     ) -> Result<Self> {
         let place = Place::take(file, if_busy).await?;
+        if let Some(why) = &place.unrecorded {
+            invocation.out.note(&format!(
+                "{} could not be recorded as yours ({why}); if this run is killed, the next one refuses it",
+                place.folder.display()
+            ));
+        }
         let now = place.now()?;
         let known = place.known();
         let written = place
@@ -61,6 +71,7 @@ impl Bundle {
         }
         fault::point("bundle_begun");
         let app = App::open_private(invocation, place.folder.clone()).await?;
+        let most = permission.unwrap_or_else(|| app.config.import_permission());
         let mut bundle = Self {
             app,
             conversation: None,
@@ -75,12 +86,30 @@ impl Bundle {
             bundle.go(failure.code == codes::DIVERGED.word).await;
             return Err(failure);
         }
-        if let Err(failure) = bundle.read(now).await {
+        let ready = match bundle.restrict(most).await {
+            Ok(()) => bundle.read(now).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = ready {
             let nothing_in_it = matches!(bundle.only().await, Ok(None));
             bundle.go(nothing_in_it).await;
             return Err(failure);
         }
         Ok(bundle)
+    }
+
+    /// Restricts what an earlier run left: it never does more than this command may.
+    async fn restrict(&self, most: PermissionMode) -> Result<()> {
+        let Some(c) = self.only().await? else {
+            return Ok(());
+        };
+        let here = folder_text(&self.app.here)?;
+        if self.app.hub().restrict(c, most, &here).await? {
+            self.app.out.note(&format!(
+                "a message of an earlier run waits with more permissions than this command; it runs with {most}"
+            ));
+        }
+        Ok(())
     }
 
     /// Takes in what the file holds. After a kill that is here already, and perhaps more.

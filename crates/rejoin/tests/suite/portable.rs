@@ -1,5 +1,6 @@
 //! Conversations that travel: as an archive, as a bundle, and a session in an envelope.
 
+mod beside;
 mod bundle;
 mod elsewhere;
 mod envelope;

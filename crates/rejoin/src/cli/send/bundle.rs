@@ -11,7 +11,7 @@ pub(super) async fn send(on: &Invocation, args: &SendArgs) -> Result<u8> {
     let text = prompt(args.turn.prompt.as_deref())?;
     args.turn.piped = piped(out, args.turn.prompt.as_deref())?;
     let file = args.bundle.clone().unwrap_or_default();
-    let bundle = Bundle::open(on, &file, args.turn.if_busy).await?;
+    let bundle = Bundle::open(on, &file, args.turn.if_busy, args.turn.permission).await?;
     let ended = match name_conversation(&bundle, &mut args).await {
         Ok(()) => run_turn(&bundle.app, &args, text, &|_, _| ()).await,
         Err(failure) => Err(failure),

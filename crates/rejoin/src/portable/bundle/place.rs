@@ -8,6 +8,7 @@ use rejoin_core::hex;
 use rejoin_hub::{Error as HubError, IfBusy};
 use rejoin_store::end_of;
 
+use super::ownership::{self, ID, Origin};
 use crate::app::make_home;
 use crate::cli::refused_import;
 use crate::portable::atomic_file::{AtomicFile, sync_folder};
@@ -16,7 +17,7 @@ use rejoin_errors::{CommandError, Result, codes};
 /// How often a lock is tried that somebody else has.
 const AGAIN: Duration = Duration::from_millis(50);
 
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 /// Digest of the file at the time its store was made.
 pub(super) const BASE: &str = "base";
 /// Digest of the file that is about to be written.
@@ -27,6 +28,8 @@ pub(super) const NEXT: &str = "next";
 pub(super) struct Place {
     pub(super) file: PathBuf,
     pub(super) folder: PathBuf,
+    /// Reason why the folder could not be recorded as the user's own.
+    pub(super) unrecorded: Option<String>,
     _lock: Flock<std::fs::File>,
 }
 
@@ -69,20 +72,39 @@ impl Place {
                 return Err(failed(&"it is not a folder of yours"));
             }
             let path = folder.join(LOCK);
-            let mut options = fs_err::OpenOptions::new();
-            options.write(true).create(true).truncate(false);
-            let Ok(lock) = options.open(&path) else {
-                // Removed just now by whoever had it.
-                if folder.exists() {
-                    return Err(failed(&"it cannot be written"));
+            let lock = match open_lock(&path, false) {
+                Ok(lock) => lock,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                    match ownership::origin(&folder) {
+                        // Nothing is written into a folder of somebody else.
+                        Origin::Foreign if folder.exists() && !path.exists() => {
+                            return Err(foreign(&folder));
+                        }
+                        // Made or removed just now by whoever has it.
+                        Origin::Foreign => {}
+                        Origin::Empty | Origin::Own => {
+                            let made = open_lock(&path, true);
+                            if made.is_err() && folder.exists() {
+                                return Err(failed(&"it cannot be written"));
+                            }
+                        }
+                    }
+                    continue;
                 }
-                continue;
+                Err(_) if folder.exists() => return Err(failed(&"it cannot be written")),
+                Err(_) => continue,
             };
-            match Flock::lock(lock.into_parts().0, FlockArg::LockExclusiveNonblock) {
+            match Flock::lock(lock, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) if is_at(&lock, &path) => {
+                    let unrecorded = match ownership::origin(&folder) {
+                        Origin::Own => None,
+                        Origin::Empty => ownership::claim(&folder).err().map(|e| e.message),
+                        Origin::Foreign => return Err(foreign(&folder)),
+                    };
                     return Ok(Self {
                         file,
                         folder,
+                        unrecorded,
                         _lock: lock,
                     });
                 }
@@ -141,7 +163,7 @@ impl Place {
         whole.keep()
     }
 
-    /// Everything but the lock: the store first, what says that it counts last.
+    /// Everything but the lock and the id: the store first, what says that it counts last.
     pub(super) fn clear(&self) {
         let entries = fs_err::read_dir(&self.folder)
             .into_iter()
@@ -150,7 +172,7 @@ impl Place {
         let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
         let last = |name: &std::ffi::OsString| [BASE, WRITTEN].iter().any(|last| name == last);
         names.sort_by_key(last);
-        for name in names.iter().filter(|name| *name != LOCK) {
+        for name in names.iter().filter(|name| *name != LOCK && *name != ID) {
             let path = self.folder.join(name);
             let _gone = match fs_err::symlink_metadata(&path) {
                 Ok(meta) if meta.is_dir() => fs_err::remove_dir_all(&path),
@@ -167,8 +189,19 @@ impl Place {
 
     pub(super) fn remove(&self) {
         self.clear();
+        let kept = |name: &std::ffi::OsStr| name == LOCK || name == ID;
+        let mut left = fs_err::read_dir(&self.folder).into_iter().flatten();
+        if left.any(|entry| !entry.is_ok_and(|entry| kept(&entry.file_name()))) {
+            // What is left is still the user's own.
+            return;
+        }
+        let record = ownership::record_of(&self.folder);
+        let _gone = fs_err::remove_file(self.folder.join(ID));
         let _gone = fs_err::remove_file(self.folder.join(LOCK));
         let _gone = fs_err::remove_dir(&self.folder);
+        if let Some(record) = record {
+            let _gone = fs_err::remove_file(record);
+        }
         let _synced = sync_folder(&self.folder);
     }
 
@@ -194,6 +227,26 @@ fn is_ours(folder: &Path) -> bool {
     let meta = fs_err::symlink_metadata(folder);
     // Gone just now: whoever had it has removed it, and it is made again.
     meta.map_or(true, |meta| meta.is_dir() && meta.uid() == us)
+}
+
+/// Opens the lock. Neither follows a link nor waits for the other end of a pipe.
+fn open_lock(path: &Path, create: bool) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(create)
+        .truncate(false)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(path)
+}
+
+/// Refuses a folder that may hold turns of somebody else.
+fn foreign(folder: &Path) -> CommandError {
+    let folder = folder.display();
+    let text = format!(
+        "{folder} is not known as a folder that your own rejoin made; nothing of it was run or changed, and nothing was sent"
+    );
+    CommandError::conflict(text).try_this(format!("mv {folder} {folder}.aside"))
 }
 
 /// Returns true if the lock that we hold is on the file at this path.

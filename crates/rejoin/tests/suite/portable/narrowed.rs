@@ -10,7 +10,7 @@ use super::hostile::{frames, with};
 use super::{REJOIN, bundle, demo, export, import, path};
 
 /// The rows of one kind in an archive.
-fn rows(file: &Path, kind: u8) -> Vec<Value> {
+pub(super) fn rows(file: &Path, kind: u8) -> Vec<Value> {
     let all = frames(&std::fs::read(file).unwrap());
     let of = all.iter().filter(|frame| frame.0 == kind);
     of.map(|frame| serde_json::from_slice(&frame.1).unwrap())
