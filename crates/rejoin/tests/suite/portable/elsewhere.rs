@@ -16,10 +16,7 @@ fn with_line(whole: &[u8], line: &Value) -> Vec<u8> {
     let more = format!("{line}\n").into_bytes();
     let mut chunks: HashMap<String, Vec<u8>> = HashMap::new();
     for Frame(_, frame) in all.iter().filter(|frame| frame.0 == b'K') {
-        let name: String = frame[..32]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = rejoin_core::hex(&frame[..32]);
         chunks.insert(name, zstd::decode_all(&frame[36..]).unwrap());
     }
     let hash = blake3::hash(&more);
