@@ -89,7 +89,7 @@ fn record(id: &str) -> Option<PathBuf> {
 
 /// Reads the id of a folder. Returns none for a text that is none, so that it never leads elsewhere.
 fn id(folder: &Path) -> Option<String> {
-    let bytes = rejoin_runner::foreign_file::read_regular(&folder.join(ID), DIGITS as u64).ok()?;
+    let bytes = rejoin_runner::foreign_file::read_regular(folder.join(ID), DIGITS as u64).ok()?;
     let id = String::from_utf8(bytes).ok()?;
     let fits = id.len() == DIGITS && id.bytes().all(|digit| digit.is_ascii_hexdigit());
     fits.then_some(id)
