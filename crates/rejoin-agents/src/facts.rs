@@ -37,7 +37,7 @@ pub struct Facts {
 pub enum RepositoryIsolation {
     /// A hostile repository ran nothing, in a new session and in a resumed one.
     Proven,
-    /// A hostile repository ran a program.
+    /// A hostile repository ran a program or sent a prompt.
     Broken,
     /// The test could not be run.
     Untested,

@@ -392,11 +392,11 @@ fn contained(proof: Option<RepositoryIsolation>) -> (ProofState, &'static str) {
     match proof {
         Some(RepositoryIsolation::Proven) => (
             ProofState::Proven,
-            "hooks, servers and helpers of a hostile repository did not run",
+            "hooks, servers, helpers and tasks of a hostile repository did not run",
         ),
         Some(RepositoryIsolation::Broken) => (
             ProofState::Broken,
-            "a hostile repository ran a program; such repositories are refused",
+            "a hostile repository ran a program or sent a prompt; such repositories are refused",
         ),
         Some(RepositoryIsolation::NoFlags) => (
             ProofState::NotTried,
