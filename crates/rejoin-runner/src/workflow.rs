@@ -222,12 +222,10 @@ impl Runner {
         let again = advance::behind(&file.workflow, first);
         let mut kept = vec![];
         for (n, (id, kind)) in steps.iter().enumerate() {
-            let before = known.iter().filter(|step| {
-                let own = step.stored.id.split('[').next() == Some(id);
-                own && step.status == StepStatus::Succeeded
-            });
-            let before: Vec<RunStep> = before.cloned().collect();
-            if before.is_empty() || again.contains(&n) {
+            let whole = known
+                .iter()
+                .find(|step| step.stored.id == *id && step.status == StepStatus::Succeeded);
+            let Some(whole) = whole.filter(|_| !again.contains(&n)) else {
                 let mut step = RunStep::pending(n, None, id, kind);
                 step.state.round = last_round(&known, id).map_or(0, |round| round + 1);
                 let of = file
@@ -241,8 +239,12 @@ impl Runner {
                 step.state.forks = of.is_some_and(|of| !again.contains(&of));
                 kept.push(step);
                 continue;
-            }
-            for mut step in before {
+            };
+            let items = known
+                .iter()
+                .filter(|step| step.stored.item.is_some() && step.stored.n == whole.stored.n);
+            for step in std::iter::once(whole).chain(items) {
+                let mut step = step.clone();
                 step.stored.n = n as i64;
                 kept.push(step);
             }

@@ -189,10 +189,12 @@ impl<T: Turns> Engine<'_, T> {
     async fn expand(&mut self, n: usize, values: Vec<Value>) -> Result<()> {
         let (id, kind) = (self.step(n).id.clone(), self.step(n).work.kind());
         let now = self.hub.clock.now();
+        let round = self.get(Slot { n, item: None }).state.round;
         let mut items = vec![];
         for (item, value) in values.into_iter().enumerate() {
             let mut row = RunStep::pending(n, Some(item), &format!("{id}[{item}]"), kind);
             row.state.item = Some(value);
+            row.state.round = round;
             items.push(row);
         }
         let whole = self.get_mut(Slot { n, item: None });

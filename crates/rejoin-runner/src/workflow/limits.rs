@@ -14,7 +14,7 @@ impl<T: Turns> Engine<'_, T> {
         self.keep_hold().await?;
         let stored = self.hub.stored_workflow(self.run.id).await?;
         let cancel = stored.is_none_or(|run| run.cancel);
-        if cancel && !self.run.cancel {
+        if cancel && self.stopped.is_none() {
             self.run.cancel = true;
             self.stop("the run was cancelled".into()).await?;
         }

@@ -75,6 +75,8 @@ impl<T: Turns> Engine<'_, T> {
 
     /// Copies the facts of a turn into its step.
     fn take_over(&mut self, slot: Slot, view: &TurnView) {
+        // Only models cost money.
+        let free = !matches!(self.step(slot.n).work, Work::Agent(_));
         let step = self.get_mut(slot);
         let state = &mut step.state;
         state.session_id.clone_from(&view.session_id);
@@ -88,6 +90,7 @@ impl<T: Turns> Engine<'_, T> {
                     let micros = (cost * 1e6).round() as i64;
                     state.cost = Some(state.cost.unwrap_or(0) + micros);
                 }
+                None if free => {}
                 None => state.cost_unknown = true,
             }
         }

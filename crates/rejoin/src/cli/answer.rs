@@ -126,6 +126,12 @@ fn answered(out: Output, view: &TurnView) {
     }
     let decision = view.escalation.as_ref().filter(|_| view.ended());
     let decision = decision.and_then(|asked| asked["decision"].as_str());
+    if view.agent == rejoin_agents::WORKFLOW_AGENT {
+        out.text(
+            "answered; the run goes on: rejoin workflow list, then resume RUN without a daemon",
+        );
+        return;
+    }
     out.text(match view.questions.len() {
         0 if decision == Some("climbed") => "allowed; the climb runs: rejoin wait",
         0 if decision == Some("refused") => "denied; the agent is told with its next turn",

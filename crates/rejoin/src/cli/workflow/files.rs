@@ -90,6 +90,10 @@ fn folder_of(path: &Path) -> &Path {
 
 fn read(path: &Path) -> Result<String> {
     let name = path.display();
+    if !path.exists() {
+        let text = format!("there is no file {name}");
+        return Err(CommandError::usage(text).try_this("rejoin workflow new > FILE"));
+    }
     let bytes = foreign_file::read_regular(path, LARGEST)
         .map_err(|e| CommandError::usage(format!("{name} cannot be read: {e}")))?;
     String::from_utf8(bytes).map_err(|e| {

@@ -195,9 +195,7 @@ async fn follow(hub: HubClient<'_>, id: WorkflowId, stream: bool) -> Result<u8> 
         out.json(&view);
     }
     if let Some(signal) = signal {
-        out.note(&format!(
-            "interrupted; continue: rejoin workflow resume {id}"
-        ));
+        out.note("interrupted; its running turns go on");
         return Ok(signal);
     }
     Ok(match view.run.status {

@@ -138,6 +138,30 @@ fn loops_items_and_conditions() {
     );
 }
 
+/// Items in a loop run again in every round.
+#[test]
+fn items_run_in_every_round() {
+    let world = World::new(REJOIN);
+    write(
+        &world,
+        DEMO,
+        &[
+            ("fix", "run: [\"true\"]\n"),
+            (
+                "each",
+                "needs: [fix]\nfor_each: \"[1, 2]\"\nshell: 'echo $N >> items'\nenv: { N: \"{{ item }}\" }\n",
+            ),
+            (
+                "test",
+                "needs: [each]\nshell: 'test $(wc -l < items) -ge 6'\nloop: { back_to: fix, while: \"steps.test.exit_code != 0\", max: 5 }\n",
+            ),
+        ],
+    );
+    let view = succeed(&world, &[]);
+    let items = std::fs::read_to_string(world.work().join("items")).unwrap();
+    assert_eq!(items.lines().count(), 6, "{items} {view:#}");
+}
+
 /// An approval waits in the inbox; the run goes on after the answer, and a denial fails it.
 #[test]
 fn approvals_wait_in_the_inbox() {
@@ -239,6 +263,32 @@ fn a_failed_run_begins_again_at_a_step() {
         .ok();
     let log = std::fs::read_to_string(world.work().join("log")).unwrap();
     assert_eq!(log, "one\ntwo\ntwo\nthree\n");
+    // Items that failed run again with all others of their step.
+    write(
+        &world,
+        DEMO,
+        &[(
+            "each",
+            "for_each: \"[1, 2]\"\nshell: 'echo $N >> items; test $N != 2 -o -e more'\nenv: { N: \"{{ item }}\" }\n",
+        )],
+    );
+    let done = world.run(&["workflow", "run", "t.yaml", "-k", "i"]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    std::fs::write(world.work().join("more"), "").unwrap();
+    world.run(&["workflow", "resume", "i"]).ok();
+    let items = std::fs::read_to_string(world.work().join("items")).unwrap();
+    assert_eq!(items.lines().count(), 4, "{items}");
+    // Without a daemon `cancel` ends what an interrupted run left.
+    write(&world, DEMO, &[("long", "run: [\"sleep\", \"600\"]\n")]);
+    let child = world.spawn(&["workflow", "run", "t.yaml", "-k", "c"]);
+    rejoin_testkit::wait_for("the command", 30, || world.shim());
+    rejoin_testkit::kill(i32::try_from(child.id()).unwrap(), "INT");
+    assert_eq!(rejoin_testkit::Done::of(child).code, 130);
+    world.run(&["workflow", "cancel", "c"]).ok();
+    let view = world.run(&["workflow", "show", "c", "--json"]).ok().json();
+    assert_eq!(view["status"], "cancelled", "{view:#}");
+    assert_eq!(view["cost_complete"], true);
+    world.assert_quiet();
     let wrong = world.run(&["workflow", "resume", "w", "--from", "nine"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("one, two, three"), "{}", wrong.stderr);
