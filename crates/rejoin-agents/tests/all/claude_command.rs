@@ -31,7 +31,8 @@ fn stdin_is_held_until_the_result() {
         spec.env,
         [
             "CLAUDE_CODE_EAGER_FLUSH",
-            "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
+            "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD",
+            "CLAUDE_CODE_DISABLE_CRON"
         ]
         .map(|name| (name.to_owned(), "1".to_owned()))
     );
