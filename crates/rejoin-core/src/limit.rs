@@ -5,6 +5,12 @@ use serde_json::Value;
 
 /// Words before a command that do not change which program runs.
 const WRAPPERS: [&str; 7] = ["sudo", "command", "exec", "nohup", "time", "nice", "env"];
+/// Programs that only print or look for the words behind them.
+const PRINTERS: [&str; 8] = [
+    "echo", "printf", "grep", "rg", "cat", "man", "which", "type",
+];
+/// Programs that run the words behind them with further ones from their input.
+const APPENDERS: [&str; 2] = ["xargs", "parallel"];
 
 /// Limit of a tier: at most `max` calls that match the rule `tool`, within any time of `per_ms`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,15 +66,73 @@ pub fn rule_matches(rule: &str, tool: &str, input: &Value) -> bool {
     let Some(command) = command(input) else {
         return true;
     };
+    let readings = [command.clone(), joined(&command)];
     match words.strip_suffix(":*") {
         Some(prefix) => {
             let prefix = plain(prefix);
-            let between = |c: char| "&|;\n(){}`$\"'".contains(c);
-            let begins = |part: &str| without_wrappers(&plain(part)).starts_with(&prefix);
-            command.split(between).any(begins)
+            let prefix: Vec<&str> = prefix.split(' ').collect();
+            readings.iter().any(|text| runs(text, &prefix))
         }
-        None => plain(&command) == plain(words),
+        None => readings.iter().any(|text| plain(text) == plain(words)),
     }
+}
+
+/// Returns true if one of the simple commands of a text may be one that begins with these words. In
+/// doubt it is.
+fn runs(text: &str, prefix: &[&str]) -> bool {
+    let between = |c: char| "&|;\n(){}`\"'".contains(c);
+    let text = text.replace("$(", "(").replace("${", "$");
+    let named = |program: &str| {
+        prefix
+            .first()
+            .is_some_and(|first| text.contains(first) && !program.is_empty())
+    };
+    text.split(between).any(|part| {
+        let part = plain(part);
+        let part = without_wrappers(&part);
+        let program = part.split(' ').next().unwrap_or_default();
+        // The program is the value of a variable.
+        if program.starts_with('$') && named(program) {
+            return true;
+        }
+        !PRINTERS.contains(&base(program)) && holds(part, prefix)
+    })
+}
+
+/// Returns true if the words stand in a row in a simple command, flags left out: another program may
+/// run them.
+fn holds(part: &str, prefix: &[&str]) -> bool {
+    let flags = prefix.iter().any(|word| word.starts_with('-'));
+    let words = part
+        .split(' ')
+        .filter(|word| flags || !word.starts_with('-'));
+    let words: Vec<&str> = words.collect();
+    let (Some((last, before)), Some(program)) = (prefix.split_last(), words.first()) else {
+        return false;
+    };
+    let begins = |at: &[&str]| {
+        let mut known = at.iter().zip(before).enumerate();
+        let same = |(n, (word, wanted)): (usize, (&&str, &&str))| {
+            word == wanted || n == 0 && base(word) == *wanted
+        };
+        let end = at.get(before.len()).copied().unwrap_or_default();
+        let end = if before.is_empty() { base(end) } else { end };
+        at.len() > before.len() && known.all(same) && end.starts_with(last)
+    };
+    let appended = APPENDERS.contains(&base(program))
+        && words.iter().any(|word| prefix.first() == Some(&base(word)));
+    appended || (0..words.len()).any(|from| words.get(from..).is_some_and(begins))
+}
+
+/// Returns the last part of a path.
+fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Returns a command without quotes, backslashes and continued lines, as a shell joins its words.
+fn joined(command: &str) -> String {
+    let text = command.replace("\\\n", "");
+    text.chars().filter(|c| !"\\'\"".contains(*c)).collect()
 }
 
 fn parts(rule: &str) -> Option<(&str, Option<&str>)> {
@@ -136,6 +200,19 @@ mod tests {
             "sudo -n docker restart db",
             "A=b docker restart db",
             "docker ps\ndocker restart db",
+            "'docker' restart db",
+            "docker 'restart' db",
+            "\\docker restart db",
+            "doc''ker restart db",
+            "docker \\\n restart db",
+            "/usr/bin/docker restart db",
+            "docker --debug restart db",
+            "d=docker; $d restart db",
+            "d=docker; ${d} restart db",
+            "echo restart db | xargs docker",
+            "timeout 5 docker restart db",
+            "find . -exec docker restart db +",
+            "watch -n 5 docker restart db",
         ] {
             assert!(
                 rule_matches(rule, "Bash", &json!({"command": command})),
