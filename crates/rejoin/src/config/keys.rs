@@ -310,6 +310,7 @@ mod tests {
                 "snapshots",
                 "retention",
                 "serve",
+                "workflows",
                 "notify",
                 "wall",
                 "log",
