@@ -67,7 +67,7 @@ pub struct Affected {
     pub was_usable: bool,
     /// True if the next turn continues another session of the agent than before the change. That session is told
     /// the messages that it has not seen.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub switches: bool,
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub reason: Option<Reason>,
