@@ -281,7 +281,11 @@ fn a_failed_run_begins_again_at_a_step() {
     // Without a daemon `cancel` ends what an interrupted run left.
     write(&world, DEMO, &[("long", "run: [\"sleep\", \"600\"]\n")]);
     let child = world.spawn(&["workflow", "run", "t.yaml", "-k", "c"]);
-    rejoin_testkit::wait_for("the command", 30, || world.shim());
+    rejoin_testkit::wait_for("the command", 30, || {
+        let shown = world.run(&["workflow", "show", "c", "--json"]);
+        let runs = shown.code == 0 && shown.json()["steps"][0]["status"] == "running";
+        runs.then_some(())
+    });
     rejoin_testkit::kill(i32::try_from(child.id()).unwrap(), "INT");
     assert_eq!(rejoin_testkit::Done::of(child).code, 130);
     world.run(&["workflow", "cancel", "c"]).ok();
