@@ -43,7 +43,7 @@ impl<T: Turns> Engine<'_, T> {
         // A step that is skipped, or ends at once, may decide about others.
         loop {
             let mut changed = false;
-            for n in self.file.order() {
+            for n in self.order.clone() {
                 let Some(step) = self.steps.get(n) else {
                     continue;
                 };

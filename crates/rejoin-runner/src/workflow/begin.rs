@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rejoin_agents::WORKFLOW_AGENT;
-use rejoin_core::{CommandStep, ConversationId};
+use rejoin_core::{AgentName, CommandStep};
 use rejoin_hub::{Accepted, ForkRequest, IfBusy, MessageRequest, StepStatus, Target};
+use rejoin_store::Conversation;
 use rejoin_workflow::{AgentWork, Continuity, Scope, Session, Template, Work};
 use serde_json::Value;
 
@@ -87,14 +88,11 @@ impl<T: Turns> Engine<'_, T> {
         let Work::Agent(work) = &self.step(n).work else {
             return None;
         };
-        match work.session {
-            Session::New => None,
-            Session::Continue(of) | Session::Fork { of, .. } => Some(self.step(of).id.clone()),
-        }
+        work.session.source().map(|of| self.step(of).id.clone())
     }
 
     async fn accept(&self, slot: Slot) -> Result<Accepted, Unbegun> {
-        let request = self.request(slot)?;
+        let mut request = self.request(slot)?;
         let (target, named) = self.target(slot, &request).await?;
         let known = match &target {
             Target::Conversation(id) => {
@@ -109,11 +107,9 @@ impl<T: Turns> Engine<'_, T> {
             }
             Target::New | Target::Key(_) => None,
         };
-        let mut request = request;
+        let draft = Draft::new(&request, self.defaults, known.as_ref())?;
         if let Some(conversation) = &known
-            && !self
-                .has_session(conversation.id, &request, conversation.agent.as_str())
-                .await?
+            && !has_answered(conversation, draft.answering())
         {
             // An agent that joins the conversation is told the transcript.
             request.no_reseed = false;
@@ -135,24 +131,6 @@ impl<T: Turns> Engine<'_, T> {
         }
         let holder = self.turns.holder();
         Ok(self.hub.accept(&incoming, holder.as_deref()).await?)
-    }
-
-    /// Returns true if the agent that answers has answered in the conversation before.
-    async fn has_session(
-        &self,
-        c: ConversationId,
-        request: &MessageRequest,
-        newest: &str,
-    ) -> Result<bool, Unbegun> {
-        let agent = request.agent.as_deref().unwrap_or(newest);
-        let mut read = self
-            .hub
-            .store
-            .read()
-            .await
-            .map_err(rejoin_hub::Error::from)?;
-        let turns = read.turns().of(c).await.map_err(rejoin_hub::Error::from)?;
-        Ok(turns.iter().any(|turn| turn.agent.as_str() == agent))
     }
 
     /// Returns the conversation of a slot, and the folder that the step names.
@@ -288,14 +266,16 @@ impl<T: Turns> Engine<'_, T> {
         if let (Some(schema), None) = (&work.output, &state.follow_up) {
             text = format!("{text}\n\n{}", answer_form(schema));
         }
-        let continues = self.get(slot).stored.conversation.is_some()
-            || matches!(work.session, Session::Continue(_) | Session::Fork { .. });
+        // After a failed first turn there may be no session yet.
+        let answered = state.round > 0 || !state.invalid.is_empty();
+        let own = self.get(slot).stored.conversation.is_some();
+        let continues = work.session != Session::New || own && answered;
         let workdir = match &work.workdir {
             Some(folder) => Some(folder.render(scope).map_err(value("workdir"))?),
             None => None,
         };
         let demo = self.options.rehearsal;
-        let own = |value: &Option<String>| value.clone().filter(|_| !demo);
+        let unless_demo = |value: &Option<String>| value.clone().filter(|_| !demo);
         Ok(MessageRequest {
             text,
             agent: if demo {
@@ -303,10 +283,10 @@ impl<T: Turns> Engine<'_, T> {
             } else {
                 work.agent.clone()
             },
-            model: own(&work.model),
-            tier: own(&work.tier),
+            model: unless_demo(&work.model),
+            tier: unless_demo(&work.tier),
             climb: work.tier.is_some() && !demo,
-            permission: own(&work.permission),
+            permission: unless_demo(&work.permission),
             tools: work.tools.clone().filter(|_| !demo),
             deny_tools: work.deny_tools.clone().filter(|_| !demo),
             no_reseed: continues && work.continuity == Continuity::Required,
@@ -330,6 +310,12 @@ impl<T: Turns> Engine<'_, T> {
         step.stored.turn = Some(turn);
         step.stored.conversation.map(|c| known(c, turn))
     }
+}
+
+/// Returns true if the agent has answered in the conversation, or in the one that it is a copy of. A
+/// turn with a tier leaves no settings.
+fn has_answered(c: &Conversation, agent: &AgentName) -> bool {
+    c.agent == *agent || c.settings.contains_key(agent.as_str())
 }
 
 /// Returns the request for an answer of this form.

@@ -36,6 +36,8 @@ pub(super) struct Engine<'a, T> {
     pub(super) turns: &'a T,
     pub(super) run: StoredWorkflow,
     pub(super) file: Workflow,
+    /// Steps in an order in which each follows its needs.
+    pub(super) order: Vec<usize>,
     pub(super) options: RunOptions,
     pub(super) holder: String,
     pub(super) steps: Vec<RunStep>,
@@ -101,6 +103,7 @@ impl<'a, T: Turns> Engine<'a, T> {
             defaults,
             turns,
             run,
+            order: file.order(),
             file,
             options,
             holder,

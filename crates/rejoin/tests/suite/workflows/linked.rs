@@ -98,7 +98,8 @@ mod parallel {
 /// Two steps that continue one step: the first keeps the session, the other a copy of it.
 #[test]
 fn the_second_successor_forks() {
-    let world = World::of(REJOIN, &CLAUDE_325).unwrap();
+    let mut world = World::of(REJOIN, &CLAUDE_325).unwrap();
+    world.set("REJOIN_SNAPSHOTS_ENABLED", "false");
     let steps = [
         ("one", prompt(1)),
         ("two", format!("continue_from: one\n{}", prompt(2))),
@@ -125,6 +126,31 @@ fn the_second_successor_forks() {
     let id = |name| &step(&view, name)["conversation_id"];
     assert_eq!(id("one"), id("two"));
     assert_ne!(id("one"), id("three"));
+    assert_eq!(step(&view, "three")["verdict"], "resumed", "{view:#}");
+    // Without a session to copy, a copy fails too.
+    let gone = format!(
+        "needs: [three]\nrun: [\"rm\", \"-rf\", \"{}\"]\n",
+        world.home().join(".claude/projects").display()
+    );
+    let four = format!("fork_from: one\nneeds: [gone]\n{}", prompt(4));
+    write(
+        &world,
+        &head(&world),
+        &[
+            ("one", &prompt(1)),
+            ("three", &format!("continue_from: one\n{}", prompt(3))),
+            ("gone", &gone),
+            ("four", &four),
+        ],
+    );
+    let lost = world
+        .run(&["workflow", "run", "t.yaml", "-k", "lost", "--json"])
+        .json();
+    assert_eq!(
+        step(&lost, "four")["error"]["class"],
+        "would_reseed",
+        "{lost:#}"
+    );
 }
 
 /// US3: a chain of twelve steps.
